@@ -1,0 +1,150 @@
+"""HELLO, AUTH, PING, ECHO, QUIT, RESET, SELECT.
+
+There is one user, ``default``; its password is the setting ``requirepass``.
+Without a password every connection is the default user from the start.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from ..protocol.reply import OK, PONG, Map, Reply, Simple
+from .args import Args
+from .context import Answer, Client, Close, Context, Outcome, Reset
+from .errors import (
+    BAD_CLIENT_NAME,
+    DB_NOT_A_C_INT,
+    DB_OUT_OF_RANGE,
+    HELLO_NO_AUTH,
+    NO_PASSWORD_SET,
+    NO_PROTOCOL,
+    PROTOCOL_NOT_AN_INTEGER,
+    SYNTAX,
+    WRONG_PASSWORD,
+    CommandError,
+    bad_hello_option,
+    wrong_arity,
+)
+from .transactions import end_multi
+
+REDIS_VERSION = b"7.2.4"  # an API: clients choose commands by it
+DEFAULT_USER = "default"
+NAME_BYTES_MAX = 64 * 1024
+
+
+def hello(ctx: Context, args: Args) -> Reply:
+    """HELLO [protover [AUTH username password] [SETNAME clientname]]"""
+    client = ctx.client
+    protocol = client.resp
+    if args:
+        protocol = args.int(error=PROTOCOL_NOT_AN_INTEGER)
+        if protocol not in (2, 3):
+            raise CommandError(NO_PROTOCOL)
+
+    credentials: tuple[bytes, bytes] | None = None
+    name: bytes | None = None
+    while args:
+        word = args.bytes()
+        option = word.upper()
+        if option == b"AUTH" and args.remaining() >= 2:
+            credentials = args.bytes(), args.bytes()
+        elif option == b"SETNAME" and args:
+            name = client_name(args.bytes())
+        else:
+            raise bad_hello_option(word)
+
+    if credentials:
+        _authenticate(ctx, *credentials)
+    if not client.authenticated and ctx.settings.requirepass:
+        raise CommandError(HELLO_NO_AUTH)
+    if name is not None:
+        client.name = name
+    client.resp = protocol
+    return Map(
+        (
+            (b"server", b"redis"),
+            (b"version", REDIS_VERSION),
+            (b"proto", protocol),
+            (b"id", client.id),
+            (b"mode", b"standalone"),
+            (b"role", b"master"),
+            (b"modules", ()),
+        )
+    )
+
+
+def auth(ctx: Context, args: Args) -> Reply:
+    """AUTH [username] password"""
+    if args.remaining() > 2:
+        raise CommandError(SYNTAX)
+    if args.remaining() == 2:
+        _authenticate(ctx, args.bytes(), args.bytes())
+        return OK
+    if not ctx.settings.requirepass:
+        raise CommandError(NO_PASSWORD_SET)
+    _authenticate(ctx, DEFAULT_USER.encode(), args.bytes())
+    return OK
+
+
+def ping(_ctx: Context, args: Args) -> Reply:
+    """PING [message]"""
+    if args.remaining() > 1:
+        raise wrong_arity(b"ping")
+    return args.bytes() if args else PONG
+
+
+def echo(_ctx: Context, args: Args) -> Reply:
+    """ECHO message"""
+    return args.bytes()
+
+
+def quit_(_ctx: Context, _args: Args) -> Answer:
+    """QUIT"""
+    return Outcome(OK, (Close(),))
+
+
+def reset(ctx: Context, _args: Args) -> Answer:
+    """RESET"""
+    client = ctx.client
+    end_multi(ctx)
+    client.db = 0
+    client.resp = 2
+    client.name = b""
+    client.user = DEFAULT_USER
+    client.authenticated = not ctx.settings.requirepass
+    client.no_evict = client.no_touch = False
+    return Outcome(Simple(b"RESET"), (Reset(),))
+
+
+def select(ctx: Context, args: Args) -> Reply:
+    """SELECT index"""
+    db = args.int()
+    if not -(2**31) <= db < 2**31:
+        raise CommandError(DB_NOT_A_C_INT)
+    if not 0 <= db < ctx.settings.databases:
+        raise CommandError(DB_OUT_OF_RANGE)
+    ctx.client.db = db
+    return OK
+
+
+def client_name(name: bytes) -> bytes:
+    """A name that fits into a line of CLIENT LIST."""
+    if not printable(name) or len(name) > NAME_BYTES_MAX:
+        raise CommandError(BAD_CLIENT_NAME)
+    return name
+
+
+def printable(word: bytes) -> bool:
+    return all(0x21 <= byte <= 0x7E for byte in word)
+
+
+def _authenticate(ctx: Context, user: bytes, password: bytes) -> None:
+    required = ctx.settings.requirepass.encode("utf-8", "surrogateescape")
+    right = not required or hmac.compare_digest(password, required)
+    if user != DEFAULT_USER.encode() or not right:
+        raise CommandError(WRONG_PASSWORD)
+    client: Client = ctx.client
+    client.user = DEFAULT_USER
+    client.authenticated = True
+
+

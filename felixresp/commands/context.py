@@ -1,0 +1,144 @@
+"""What a handler may touch, and what it may answer besides a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from ..config import Settings
+from ..engine.errors import NotResident
+from ..engine.keyspace import Keyspace
+from ..protocol.reply import Reply
+
+if TYPE_CHECKING:
+    from .args import Args
+
+
+class Client(Protocol):
+    """The connection as handlers see and change it (server.connection has it)."""
+
+    id: int
+    db: int
+    resp: int  # 2 or 3
+    user: str
+    authenticated: bool
+    name: bytes
+    lib_name: bytes
+    lib_version: bytes
+    no_evict: bool
+    no_touch: bool
+    address: bytes  # ip:port
+    local_address: bytes
+    created_ms: int
+    active_ms: int
+    queued: list[list[bytes]] | None  # the commands of an open MULTI
+    queued_bytes: int
+    queue_failed: bool
+    watched: dict[tuple[int, bytes], int]  # (db, key) -> version seen
+    blocked: bool
+
+    def describe(self, now_ms: int) -> bytes:
+        """The CLIENT LIST line, without newline."""
+        ...
+
+
+class Server(Protocol):
+    """What INFO, CLIENT, CONFIG and COMMAND ask of the running server."""
+
+    settings: Settings
+
+    def info(self) -> Mapping[str, Mapping[str, object]]:
+        """INFO's sections, in order: section -> field -> value."""
+        ...
+
+    def clients(self) -> Sequence[Client]: ...
+
+    def unblock(self, client_id: int, *, error: bool) -> bool:
+        """End another client's blocked wait; False where it was not blocked."""
+        ...
+
+    def reset_statistics(self) -> None: ...
+
+    def writable(self) -> bool:
+        """False when space runs out: commands that need memory are refused."""
+        ...
+
+    def load(self, missing: NotResident) -> None:
+        """Read the missing nodes now: inside EXEC nothing waits."""
+        ...
+
+
+@dataclass(slots=True)
+class Context:
+    """One command's surroundings. Both clocks are read once per command.
+
+    ``now_ms`` only moves forward: claims, deadlines, idle times. ``wall_ms``
+    is the system clock: entry IDs, key expiry, TIME. Both are unix ms.
+    """
+
+    keyspace: Keyspace
+    settings: Settings
+    server: Server
+    client: Client
+    now_ms: int = 0
+    wall_ms: int = 0
+    wall_us: int = 0
+    in_multi: bool = False  # nothing may block
+    deadline_ms: int | None = None  # set when a blocked request runs again
+    frozen_ids: Sequence[int] | None = None  # what XREAD's $ meant when it blocked
+    waiters_left: int = 1  # clients still waiting on this key and group, this one too
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Park the client; dispatch the same request again when a key is touched.
+
+    ``deadline_ms`` on the ``now_ms`` clock, None for ever. At the deadline the
+    server answers NIL_ARRAY. ``group`` is the fair-waking queue in lease mode.
+    """
+
+    keys: Sequence[bytes]  # of the client's database
+    deadline_ms: int | None
+    frozen_ids: Sequence[int] | None = None
+    group: bytes | None = None
+    by_group: bool = False  # XREADGROUP: also woken when the key goes away
+
+
+class Close:
+    """Close the connection after the reply (QUIT)."""
+
+
+class Monitor:
+    """From now on the connection is fed every command."""
+
+
+class Reset:
+    """RESET: drop MULTI, WATCH, MONITOR, name; back to RESP2 and database 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Close these other connections."""
+
+    client_ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """Stop the server; there is no reply."""
+
+
+Effect = Close | Monitor | Reset | Kill | Shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A reply, and effects applied after the command or EXEC."""
+
+    reply: Reply
+    effects: Sequence[Effect] = field(default=())
+
+
+Answer = Reply | Block | Outcome
+Handler = Callable[[Context, "Args"], Answer]

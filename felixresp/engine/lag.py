@@ -1,0 +1,39 @@
+"""Redis's ``entries-read``: how many entries a group has been through.
+
+A counter that a hole after the group's position makes unknown (None); then it
+is estimated again from the stream's counters where they allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .ids import EntryID
+
+if TYPE_CHECKING:
+    from .group import Group
+    from .stream import Stream
+
+
+def entries_read_after(group: Group, ids: Sequence[EntryID]) -> int | None:
+    """The counter after ``ids`` were read, ascending and not empty."""
+    stream, read = group.stream, group.entries_read
+    hole = stream.max_deleted_id
+    no_hole = not hole or hole < group.head
+    if read is not None and no_hole and group.head >= stream.first_id():
+        return read + len(ids)
+    return estimate(stream, ids[-1])
+
+
+def estimate(stream: Stream, id_: EntryID) -> int | None:
+    """How many entries were ever added up to ``id_``; None when unknown."""
+    added, last = stream.entries_added, stream.last_id
+    if not added:
+        return 0
+    if id_ == last or (not stream.length and id_ < last):
+        return added
+    hole, first = stream.max_deleted_id, stream.first_id()
+    if id_ > last or (id_ and id_ < hole) or first <= hole or id_ > first:
+        return None
+    return added - stream.length + (id_ == first)

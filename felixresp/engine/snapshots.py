@@ -1,0 +1,102 @@
+"""A consistent cut: what changed in a stream since the cut before.
+
+A snapshot is plain data that later changes do not touch; the store writes it
+in a thread. Puts are whole values, deletions name what may be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from .changes import Tally
+from .ids import EntryID
+from .nodes import Node, encode_index
+
+if TYPE_CHECKING:
+    from .dead_letters import DeadLetter
+    from .group import Group
+    from .stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSnapshot:
+    """One node's records; ``payload`` is None where the stored one is good."""
+
+    node: Node
+    first: EntryID
+    last: EntryID
+    count: int
+    dead: int
+    listpack_bytes: int
+    index: bytes
+    payload: bytes | None
+
+    @classmethod
+    def of(cls, node: Node) -> NodeSnapshot:
+        if node.ids is not None and node.entries is not None:
+            payload: bytes | None = b"".join(node.entries)
+            index = encode_index(node.ids, node.entries)
+        else:
+            payload = None if node.stored else node.payload
+            assert node.index is not None
+            index = node.index
+        return cls(
+            node=node,
+            first=node.first,
+            last=node.last,
+            count=node.count,
+            dead=node.dead,
+            listpack_bytes=node.listpack_bytes,
+            index=index,
+            payload=payload,
+        )
+
+
+class PendingRecord(NamedTuple):
+    """One pending entry; ``consumer`` is 0 where nobody held it."""
+
+    consumer: int
+    handed_ms: int
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSnapshot:
+    """A group's record, and the small records that changed."""
+
+    group: Group
+    number: int
+    name: bytes
+    head: EntryID
+    cursor: EntryID
+    entries_read: int | None
+    passed: int
+    next_consumer: int
+    ahead: Sequence[EntryID]  # finished above the head
+    consumers: Sequence[tuple[int, bytes, int]]  # number, name, active ms
+    dropped_consumers: Sequence[int]
+    pending: dict[EntryID, PendingRecord]
+    dropped_pending: Sequence[EntryID]
+    dead: dict[EntryID, DeadLetter]  # listed
+    redriven: dict[EntryID, DeadLetter]  # off the list, kept until finished
+    dropped_dead: Sequence[EntryID]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSnapshot:
+    """A stream's record, its changed nodes and groups, and what went."""
+
+    stream: Stream
+    number: int
+    db: int
+    key: bytes
+    expire_ms: int | None
+    last_id: EntryID
+    entries_added: int
+    max_deleted_id: EntryID
+    nodes: Sequence[NodeSnapshot]
+    dropped_nodes: Sequence[Node]
+    groups: Sequence[GroupSnapshot]
+    dropped_groups: Sequence[int]

@@ -1,0 +1,135 @@
+"""Clients that wait: parked by Block, served in the order of blocking.
+
+After each command or EXEC, before anyone's next command, every touched key
+serves its waiters: the same request is dispatched again. One that still finds
+nothing stays at its place, with its first deadline. All XREAD waiters are
+tried; of one group's waiters no more once one has found nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush, merge
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from ..commands.context import Block
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+Key = tuple[int, bytes]  # database, key
+
+
+class Waiter:
+    """One parked request."""
+
+    __slots__ = (
+        "connection",
+        "deadline_ms",
+        "frozen_ids",
+        "group",
+        "keys",
+        "order",
+        "parked",
+        "request",
+    )
+
+    def __init__(
+        self, order: int, connection: Connection, request: Sequence[bytes], block: Block
+    ) -> None:
+        self.order = order
+        self.connection = connection
+        self.request = request
+        self.keys = [(connection.db, key) for key in dict.fromkeys(block.keys)]
+        self.deadline_ms = block.deadline_ms
+        self.frozen_ids = block.frozen_ids
+        self.group = block.group
+        self.parked = True
+
+
+Queue = dict[int, Waiter]  # by order of blocking
+
+
+class Waiters:
+    """Every parked request: by key and group, and by deadline."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Key, dict[bytes | None, Queue]] = {}
+        self._deadlines: list[tuple[int, int, Waiter]] = []
+        self._order = 0
+        self.count = 0
+
+    @property
+    def key_count(self) -> int:
+        return len(self._queues)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._queues
+
+    def park(
+        self, connection: Connection, request: Sequence[bytes], block: Block
+    ) -> Waiter:
+        self._order += 1
+        waiter = Waiter(self._order, connection, request, block)
+        for key in waiter.keys:
+            queue = self._queues.setdefault(key, {}).setdefault(waiter.group, {})
+            queue[waiter.order] = waiter
+        if waiter.deadline_ms is not None:
+            heappush(self._deadlines, (waiter.deadline_ms, waiter.order, waiter))
+        self.count += 1
+        return waiter
+
+    def remove(self, waiter: Waiter) -> None:
+        waiter.parked = False
+        self.count -= 1
+        for key in waiter.keys:
+            queues = self._queues[key]
+            queue = queues[waiter.group]
+            del queue[waiter.order]
+            if not queue:
+                del queues[waiter.group]
+            if not queues:
+                del self._queues[key]
+
+    def in_turn(self, key: Key) -> Iterator[Waiter]:
+        """Those to try now. A waiter that stays ends its group's turn."""
+        queues = self._queues.get(key, {})
+        turns = [
+            _everyone(queue) if group is None else _while_served(queue)
+            for group, queue in queues.items()
+        ]
+        for waiter in merge(*turns, key=attrgetter("order")):
+            if waiter.parked:
+                yield waiter
+
+    def ahead(self, key: Key, waiter: Waiter) -> int:
+        """How many wait on this key and group, this one too."""
+        return len(self._queues[key][waiter.group])
+
+    def next_deadline(self) -> int | None:
+        deadlines = self._deadlines
+        while deadlines and not deadlines[0][2].parked:
+            heappop(deadlines)
+        return deadlines[0][0] if deadlines else None
+
+    def pop_due(self, now_ms: int) -> Waiter | None:
+        """A waiter whose deadline has come; it is removed."""
+        deadline_ms = self.next_deadline()
+        if deadline_ms is None or deadline_ms > now_ms:
+            return None
+        waiter = heappop(self._deadlines)[2]
+        self.remove(waiter)
+        return waiter
+
+
+def _everyone(queue: Queue) -> Iterator[Waiter]:
+    yield from list(queue.values())
+
+
+def _while_served(queue: Queue) -> Iterator[Waiter]:
+    while queue:
+        waiter = next(iter(queue.values()))
+        yield waiter
+        if waiter.parked:
+            return

@@ -1,0 +1,30 @@
+"""``python -m tests.crash kill | worker``: crash runs that print what they saw."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.crash import kill, worker_killed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    runs = parser.add_subparsers(dest="run", required=True)
+    killed = runs.add_parser("kill", help="kill the server under load")
+    killed.add_argument("--kills", type=int, default=50)
+    killed.add_argument("--producers", type=int, default=4)
+    killed.add_argument("--workers", type=int, default=4)
+    killed.add_argument("--seed", type=int, default=0)
+    runs.add_parser("worker", help="kill a worker that holds 100 entries")
+    options = parser.parse_args()
+    if options.run == "worker":
+        print("\n".join(worker_killed.run().lines()))
+        return 0
+    report = kill.run(options.kills, options.producers, options.workers, options.seed)
+    print("\n".join(report.lines()))
+    return 1 if report.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""System calls of a server, from strace, and what must hold of their order.
+
+A reply may leave only when the bytes it answers for are on the disk: the write of
+them, then a sync of that file that began later and succeeded, then the send.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+_WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg")
+_READS = ("read", "readv", "recvfrom", "recvmsg")
+_SYNCS = ("fdatasync", "fsync")
+_STRING_MAX_BYTES = 4 * 1024 * 1024  # more than the largest write: nothing is cut
+
+_LINE = re.compile(r"(\d+) +(?:<\.\.\. (\w+) resumed>|(\w+)\()(.*)")
+_UNFINISHED = " <unfinished ...>"
+_TARGET = re.compile(r"\d+<(TCP(?:v6)?:\[[^\]]*\]|[^>]*)>")
+_PEER = re.compile(r":(\d+)\]$")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
+_ENTRY_ID = re.compile(rb"\r\n(\d+-\d+)(?=\r\n)")
+
+
+def strace(output: Path) -> list[str]:
+    """The command that runs another one under strace, as its direct child."""
+    calls = ",".join((*_WRITES, *_READS, *_SYNCS))
+    command = ["strace", "-D", "-f", "-yy", "-s", str(_STRING_MAX_BYTES)]
+    return [*command, "-e", f"trace={calls}", "-o", str(output)]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``began`` and ``ended`` are lines of the trace: one order over all threads."""
+
+    name: str
+    target: str  # the file's path, or TCP:[...]
+    data: bytes
+    result: int
+    began: int
+    ended: int
+
+    @property
+    def peer(self) -> int:
+        """The port on the other side, 0 for a file."""
+        found = _PEER.search(self.target) if self.target.startswith("TCP") else None
+        return int(found[1]) if found else 0
+
+
+class Trace:
+    """The calls that worked, sorted by kind, each in the order of ending."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.writes: list[Call] = []
+        self.syncs: list[Call] = []
+        self.sends: list[Call] = []
+        self.receives: list[Call] = []
+        for call in _calls(lines):
+            if call.name in _SYNCS and call.result == 0:
+                self.syncs.append(call)
+            elif call.result > 0 and call.name in _WRITES:
+                (self.sends if call.peer else self.writes).append(call)
+            elif call.result > 0 and call.peer:
+                self.receives.append(call)
+
+    def early_entries(self, payloads: Mapping[bytes, bytes]) -> Iterator[str]:
+        """Sends that name an entry before its payload was durable.
+
+        ``payloads`` is payload by ID; a payload occurs in no other entry. A send
+        may be the answer of an XADD or EXEC, or a delivery to any reader.
+        """
+        durable = self._durable(set(payloads.values()))
+        for send in self.sends:
+            for entry_id in _ENTRY_ID.findall(send.data):
+                payload = payloads.get(entry_id)
+                if payload and durable.get(payload, send.began) >= send.began:
+                    yield f"line {send.began}: {entry_id.decode()} was not yet durable"
+
+    def early_replies(self, ports: Collection[int]) -> Iterator[str]:
+        """Sends on these connections with nothing made durable since the request.
+
+        Each of them asks for one thing at a time, which must be made durable;
+        what was answered up to its +PONG does not count.
+        """
+        ends, newest = self._commits()
+        received: dict[int, int] = {}
+        started: set[int] = set()
+        for call in sorted(self.sends + self.receives, key=lambda call: call.ended):
+            if call.peer not in ports:
+                continue
+            if call.name in _READS:
+                received[call.peer] = call.ended
+            elif call.data == b"+PONG\r\n":
+                started.add(call.peer)
+            elif call.peer in started:
+                at = bisect_left(ends, call.began)
+                if at == 0 or newest[at - 1] < received[call.peer]:
+                    yield f"line {call.began}: {call.data[:40]!r} was not yet durable"
+
+    def _durable(self, payloads: set[bytes]) -> dict[bytes, int]:
+        """The line at which each payload first was on the disk."""
+        word = re.compile(b"|".join(map(re.escape, sorted(payloads, reverse=True))))
+        written: dict[str, dict[bytes, int]] = {}
+        for call in self.writes:
+            for payload in word.findall(call.data):
+                written.setdefault(call.target, {}).setdefault(payload, call.ended)
+        durable: dict[bytes, int] = {}
+        for sync in self.syncs:
+            waiting = written.get(sync.target, {})
+            for payload in [p for p, ended in waiting.items() if ended < sync.began]:
+                del waiting[payload]
+                durable.setdefault(payload, sync.ended)
+        return durable
+
+    def _commits(self) -> tuple[list[int], list[int]]:
+        """Where syncs ended, and where the newest write that they cover began."""
+        covered: list[tuple[int, int]] = []
+        latest: dict[str, int] = {}
+        steps = [(call.ended, call) for call in self.writes]
+        steps += [(call.began, call) for call in self.syncs]
+        for _, call in sorted(steps, key=lambda step: step[0]):
+            if call.name in _SYNCS:
+                covered.append((call.ended, latest.get(call.target, -1)))
+            else:
+                latest[call.target] = call.began
+        covered.sort()
+        newest = accumulate((began for _, began in covered), max)
+        return [ended for ended, _ in covered], list(newest)
+
+
+def _calls(lines: Iterable[str]) -> Iterator[Call]:
+    """Calls in the order of ending. strace splits one that another thread's parts."""
+    open_calls: dict[str, tuple[str, str, int]] = {}
+    for number, line in enumerate(lines):
+        found = _LINE.match(line)
+        if found is None:
+            continue  # a signal or an exit
+        thread, resumed, name, text = found.groups()
+        began = number
+        if resumed:
+            name, start, began = open_calls.pop(thread)
+            text = start + text
+        if text.rstrip().endswith(_UNFINISHED):
+            start = text.rstrip().removesuffix(_UNFINISHED)
+            open_calls[thread] = (name, start, began)
+            continue
+        arguments, _, outcome = text.rpartition(" = ")
+        target = _TARGET.match(arguments)
+        if target is not None:
+            result = int(outcome.split()[0]) if outcome[:1] != "?" else -1
+            yield Call(name, target[1], _data(arguments), result, began, number)
+
+
+def _data(arguments: str) -> bytes:
+    strings = []
+    for content, cut in _STRING.findall(arguments):
+        assert not cut, "strace cut a string"
+        strings.append(content)
+    return "".join(strings).encode().decode("unicode_escape").encode("latin-1")
