@@ -1,4 +1,6 @@
-"""The verbs of the delivery machine, in lease mode.
+"""The delivery machine, in lease mode: how claims start and end.
+
+poll.py hands out, takeover.py moves claims; settling and lapsing are here.
 
     new     --poll--> claimed
     claimed --ack--> finished        --own claim--> claimed
@@ -13,7 +15,7 @@ records changes, which cannot fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
@@ -21,14 +23,11 @@ from typing import TYPE_CHECKING
 from .changes import (
     Claimed,
     ConsumerCreated,
-    Delivered,
     Died,
     Discarded,
     Finished,
-    Forced,
     GroupMoved,
     Lapsed,
-    Passed,
     Ready,
     Tally,
 )
@@ -36,14 +35,12 @@ from .dead_letters import DeadLetter
 from .errors import NotResident
 from .group import Consumer, Group, HandOut
 from .ids import EntryID
-from .lag import entries_read_after
 
 if TYPE_CHECKING:
     from .stream import Stream
 
 _LAPSES_MAX = 1000  # entries per call of expire
-_SCAN_PER_COUNT = 10  # XAUTOCLAIM looks at this many times COUNT entries
-_UNBOUNDED_BYTES = 2**63
+UNBOUNDED_BYTES = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,53 +62,6 @@ def consumer_named(group: Group, name: bytes, now_ms: int) -> Consumer:
         group.record(ConsumerCreated(group, consumer))
     consumer.seen_ms = now_ms
     return consumer
-
-
-def poll(  # noqa: PLR0913 - the arguments of XREADGROUP >
-    group: Group,
-    consumer: Consumer,
-    now_ms: int,
-    *,
-    count: int,
-    client_id: int = 0,
-    bytes_max: int = _UNBOUNDED_BYTES,
-    no_ack: bool = False,
-) -> Polled:
-    """Hand out owed entries, then new ones: XREADGROUP ``>``.
-
-    At most ``count`` and what the caps leave; stops once ``bytes_max`` are
-    read, after the entry that crosses the line.
-    """
-    expire(group, now_ms)
-    room = _room(group, count, no_ack=no_ack)
-    if room <= 0:
-        return EMPTY
-    owed = _plan_owed(group, room, bytes_max)
-    room -= len(owed.entries)
-    room_bytes = bytes_max - sum(map(len, owed.entries))
-    new = _NOTHING_NEW
-    if (
-        room > 0
-        and room_bytes > 0
-        and group.stream.last_id > group.head
-        and not _ranges_full(group)
-    ):
-        new = _plan_new(group, room, room_bytes)
-    _record_losses(group, owed.gone, _letters(group, owed.spent, now_ms))
-    if no_ack:
-        _finish_at_once(group, owed.ids, new)
-    else:
-        if owed.ids:
-            again = {id_: _one_more(group, id_, now_ms) for id_ in owed.ids}
-            _claim(group, consumer, again, now_ms, now_ms, client_id)
-            consumer.active_ms = now_ms
-        if new.ids:
-            _deliver(group, consumer, new, now_ms, client_id)
-        elif new.scanned:
-            _pass_over(group, new)
-    if owed.ids:
-        return Polled(owed.ids + new.ids, owed.entries + new.entries)
-    return Polled(new.ids, new.entries)
 
 
 def ack(group: Group, ids: Sequence[EntryID]) -> int:
@@ -175,14 +125,14 @@ def end_claims(group: Group, ids: Sequence[EntryID], now_ms: int) -> None:
     """Claims on ``ids`` lapse now."""
     spent, owed, gone = [], [], []
     for id_ in ids:
-        if _may_be_gone(group.stream, id_) and not group.stream.contains(id_):
+        if may_be_gone(group.stream, id_) and not group.stream.contains(id_):
             gone.append(id_)
-        elif _is_spent(group, group.tally(id_)):
+        elif is_spent(group, group.tally(id_)):
             spent.append(id_)
         else:
             owed.append(id_)
-    letters = _letters(group, spent, now_ms)
-    _record_losses(group, gone, letters)
+    letters = letters_for(group, spent, now_ms)
+    record_losses(group, gone, letters)
     if owed:
         group.owe(owed)
         group.stream.keyspace.changes.append(Lapsed(group, tuple(owed)))
@@ -212,162 +162,6 @@ def give_back(handout: HandOut) -> None:
     group.record(Claimed(group, handout.consumer, tallies, handout.handed_ms))
     group.owe(ids)
     group.stream.keyspace.changes.append(Lapsed(group, tuple(ids)))
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimOptions:
-    """What XCLAIM asks for besides the ids; times in ms."""
-
-    min_idle_ms: int
-    handed_ms: int  # when the claim's idle time starts
-    retry_count: int | None = None
-    force: bool = False
-    just_id: bool = False
-    last_id: EntryID = 0
-
-
-def claim(
-    group: Group,
-    consumer: Consumer,
-    ids: Iterable[EntryID],
-    options: ClaimOptions,
-    now_ms: int,
-    client_id: int = 0,
-) -> Polled:
-    """XCLAIM: take the pending entries of ``ids`` that are idle enough."""
-    expire(group, now_ms)
-    wanted, gone, spent, forced = {}, [], [], []
-    entries = []
-    for id_ in dict.fromkeys(ids):
-        handout = group.pending.get(id_)
-        entry = group.stream.entry(id_)
-        if handout is None:
-            if not options.force or entry is None:
-                continue
-            forced.append(id_)
-            tally = Tally(0, 0, 0)
-        elif entry is None:
-            gone.append(id_)
-            continue
-        elif not _is_idle(group, id_, options.min_idle_ms, now_ms):
-            continue
-        else:
-            tally = group.tally(id_)
-        own = handout is not None and _owns(group, consumer, id_)
-        free = options.just_id or own
-        if options.retry_count is None and not free and _is_spent(group, tally):
-            spent.append(id_)
-            continue
-        wanted[id_] = _claimed_tally(tally, options, now_ms, free=free)
-        entries.append(entry)
-    if options.last_id > group.head:
-        move(group, options.last_id, group.entries_read)
-    _record_losses(group, gone, _letters(group, spent, now_ms))
-    if forced:
-        group.record(Forced(group, tuple(forced)))
-    if wanted:
-        _claim(group, consumer, wanted, options.handed_ms, now_ms, client_id)
-        consumer.active_ms = now_ms
-    return Polled(list(wanted), entries)
-
-
-@dataclass(frozen=True, slots=True)
-class AutoClaimed:
-    """What XAUTOCLAIM answers; ``next_id`` is 0 at the end."""
-
-    next_id: EntryID
-    polled: Polled
-    deleted: Sequence[EntryID]
-
-
-def autoclaim(  # noqa: PLR0913 - the arguments of XAUTOCLAIM
-    group: Group,
-    consumer: Consumer,
-    start: EntryID,
-    now_ms: int,
-    *,
-    min_idle_ms: int,
-    count: int,
-    just_id: bool = False,
-    client_id: int = 0,
-) -> AutoClaimed:
-    """XAUTOCLAIM: take idle pending entries from ``start`` on, in ID order."""
-    expire(group, now_ms)
-    wanted, entries, deleted, spent = {}, [], [], []
-    attempts_left, room, next_id = count * _SCAN_PER_COUNT, count, 0
-    for id_ in group.pending_from(start):
-        if not attempts_left or not room:
-            next_id = id_
-            break
-        attempts_left -= 1
-        if not _is_idle(group, id_, min_idle_ms, now_ms):
-            continue
-        entry = group.stream.entry(id_)
-        tally = group.tally(id_)
-        if entry is None:
-            deleted.append(id_)
-            room -= 1
-        elif not just_id and _is_spent(group, tally):
-            spent.append(id_)
-        else:
-            options = ClaimOptions(min_idle_ms, now_ms, just_id=just_id)
-            wanted[id_] = _claimed_tally(tally, options, now_ms, free=just_id)
-            entries.append(entry)
-            room -= 1
-    _record_losses(group, deleted, _letters(group, spent, now_ms))
-    if wanted:
-        _claim(group, consumer, wanted, now_ms, now_ms, client_id)
-        consumer.active_ms = now_ms
-    return AutoClaimed(next_id, Polled(list(wanted), entries), deleted)
-
-
-def history(  # noqa: PLR0913 - the arguments of XREADGROUP id
-    group: Group,
-    consumer: Consumer,
-    after: EntryID,
-    now_ms: int,
-    *,
-    count: int,
-    client_id: int = 0,
-    bytes_max: int = _UNBOUNDED_BYTES,
-) -> list[tuple[EntryID, bytes | None]]:
-    """The consumer's own standing claims above ``after``: (id, entry or None).
-
-    Re-arms the deadlines. Costs an attempt once per claim, and only on another
-    connection than the one that got it: a restarted worker, not a re-read.
-    """
-    expire(group, now_ms)
-    settings = group.stream.keyspace.settings
-    count = min(count, settings.group_max_poll_entries)
-    read: list[tuple[EntryID, bytes | None]] = []
-    spent: list[EntryID] = []
-    claims: dict[tuple[int, bool], dict[EntryID, Tally]] = {}
-    read_bytes = 0
-    for id_ in group.held_by(consumer):
-        if id_ <= after or id_ in group.owed:
-            continue
-        if len(read) >= count or read_bytes >= bytes_max:
-            break
-        entry = group.stream.entry(id_)
-        if entry is None:
-            read.append((id_, None))
-            continue
-        handout, tally = group.pending[id_], group.tally(id_)
-        charge = not handout.charged and handout.client_id != client_id
-        if charge and _is_spent(group, tally):
-            spent.append(id_)
-            continue
-        attempts = tally.attempts + charge
-        place = handout.client_id, handout.charged or charge
-        again = Tally(attempts, tally.deliveries + 1, tally.first_ms)
-        claims.setdefault(place, {})[id_] = again
-        read.append((id_, entry))
-        read_bytes += len(entry)
-    _record_losses(group, (), _letters(group, spent, now_ms))
-    for (holder_id, charged), tallies in claims.items():
-        handout = _claim(group, consumer, tallies, now_ms, now_ms, holder_id)
-        handout.charged = charged
-    return read
 
 
 def move(group: Group, head: EntryID, entries_read: int | None) -> None:
@@ -400,119 +194,17 @@ def learn(group: Group, min_idle_ms: int, now_ms: int) -> bool:
     return True
 
 
-# --- planning
-
-
-@dataclass(slots=True)
-class _Owed:
-    ids: list[EntryID]
-    entries: list[bytes]
-    gone: list[EntryID]
-    spent: list[EntryID]
-
-
-_NOTHING_OWED = _Owed([], [], [], [])
-
-
-def _plan_owed(group: Group, room: int, bytes_max: int) -> _Owed:
-    if not group.owed:
-        return _NOTHING_OWED
-    plan = _Owed([], [], [], [])
-    read_bytes = 0
-    for id_ in group.owed_from():
-        entry = group.stream.entry(id_)
-        if entry is None:
-            plan.gone.append(id_)
-        elif _is_spent(group, group.tally(id_)):
-            plan.spent.append(id_)
-        else:
-            plan.ids.append(id_)
-            plan.entries.append(entry)
-            read_bytes += len(entry)
-            if len(plan.ids) == room or read_bytes >= bytes_max:
-                break
-    return plan
-
-
-@dataclass(slots=True)
-class _New:
-    ids: list[EntryID]
-    entries: list[bytes]
-    head: EntryID  # after them
-    scanned: int  # live entries between the old head and the new one
-
-
-_NOTHING_NEW = _New([], [], 0, 0)
-
-
-def _plan_new(group: Group, room: int, bytes_max: int) -> _New:
-    stream, head = group.stream, group.head
-    if head >= group.out_of_turn:
-        ids, entries = stream.read_after(head, room, bytes_max)
-        return _New(ids, entries, ids[-1], len(ids)) if ids else _NOTHING_NEW
-    # some entries above the head were finished, claimed or buried out of turn
-    taken = group.pending.keys() | group.ahead | group.dead_letters.listed.keys()
-    plan = _New([], [], head, 0)
-    while room > len(plan.ids) and bytes_max > 0:
-        ids, entries = stream.read_after(plan.head, room - len(plan.ids), bytes_max)
-        if not ids:
-            break
-        plan.head = ids[-1]
-        plan.scanned += len(ids)
-        for id_, entry in zip(ids, entries, strict=True):
-            if id_ not in taken:
-                plan.ids.append(id_)
-                plan.entries.append(entry)
-                bytes_max -= len(entry)
-    return plan
-
-
-def _room(group: Group, count: int, *, no_ack: bool) -> int:
-    settings = group.stream.keyspace.settings
-    room = min(count, settings.group_max_poll_entries)
-    if len(group.dead_letters.listed) >= settings.group_max_dead_letters:
-        group.starved = True
-        return 0
-    if no_ack:
-        return room
-    left = settings.group_max_in_flight - group.in_flight
-    if left < room:
-        room = left
-        if left <= 0:
-            group.starved = True
-            group.polls_capped += 1
-    return room
-
-
-def _ranges_full(group: Group) -> bool:
-    """Acked-ahead ranges lie between pending entries, so are never more."""
-    settings = group.stream.keyspace.settings
-    if len(group.pending) < settings.group_max_acked_ahead_ranges:
-        return False
-    group.starved = True
-    return True
-
-
-def _is_spent(group: Group, tally: Tally) -> bool:
+def is_spent(group: Group, tally: Tally) -> bool:
     attempts_max = group.stream.keyspace.settings.group_max_attempts
     return bool(attempts_max) and tally.attempts >= attempts_max
 
 
-def _is_idle(group: Group, id_: EntryID, min_idle_ms: int, now_ms: int) -> bool:
-    """Owed entries match at any min-idle."""
-    return id_ in group.owed or now_ms - group.pending[id_].handed_ms >= min_idle_ms
-
-
-def _may_be_gone(stream: Stream, id_: EntryID) -> bool:
+def may_be_gone(stream: Stream, id_: EntryID) -> bool:
     """False where the entry is surely there, without looking at its node."""
     if id_ <= stream.max_deleted_id or not stream.nodes:
         return True
     oldest = stream.nodes[0]
     return id_ < oldest.first or (oldest.dead != 0 and id_ <= oldest.last)
-
-
-def _owns(group: Group, consumer: Consumer, id_: EntryID) -> bool:
-    return group.pending[id_].consumer is consumer and id_ not in group.owed
 
 
 def _lost_delivery(group: Group, id_: EntryID) -> bool:
@@ -524,21 +216,6 @@ def _lost_delivery(group: Group, id_: EntryID) -> bool:
     )
 
 
-def _one_more(group: Group, id_: EntryID, now_ms: int) -> Tally:
-    attempts, deliveries, first_ms = group.tally(id_)
-    return Tally(attempts + 1, deliveries + 1, first_ms or now_ms)
-
-
-def _claimed_tally(
-    tally: Tally, options: ClaimOptions, now_ms: int, *, free: bool
-) -> Tally:
-    first_ms = tally.first_ms or now_ms
-    if options.retry_count is not None:
-        return Tally(options.retry_count, options.retry_count, first_ms)
-    deliveries = tally.deliveries + (not options.just_id)
-    return Tally(tally.attempts + (not free), deliveries, first_ms)
-
-
 def _standing(group: Group, handout: HandOut) -> list[EntryID]:
     """The hand-out's entries that are still claimed under it."""
     pending, owed = group.pending, group.owed
@@ -547,10 +224,7 @@ def _standing(group: Group, handout: HandOut) -> list[EntryID]:
     ]
 
 
-# --- recording
-
-
-def _record_losses(
+def record_losses(
     group: Group, gone: Sequence[EntryID], letters: Sequence[DeadLetter]
 ) -> None:
     if gone:
@@ -560,7 +234,9 @@ def _record_losses(
         group.record(Died(group, tuple(letters)))
 
 
-def _letters(group: Group, ids: Sequence[EntryID], now_ms: int) -> Sequence[DeadLetter]:
+def letters_for(
+    group: Group, ids: Sequence[EntryID], now_ms: int
+) -> Sequence[DeadLetter]:
     """What the list will say of entries whose attempts are spent."""
     letters = []
     for id_ in ids:
@@ -582,7 +258,7 @@ def _letters(group: Group, ids: Sequence[EntryID], now_ms: int) -> Sequence[Dead
     return letters
 
 
-def _claim(
+def hand_over(
     group: Group,
     consumer: Consumer,
     tallies: dict[EntryID, Tally],
@@ -593,37 +269,13 @@ def _claim(
     change = Claimed(group, consumer, tallies, handed_ms)
     handout = group.apply_claimed(change)
     group.stream.keyspace.changes.append(change)
-    _arm(group, handout, now_ms, client_id)
+    arm(group, handout, now_ms, client_id)
     return handout
 
 
-def _arm(group: Group, handout: HandOut, now_ms: int, client_id: int) -> None:
+def arm(group: Group, handout: HandOut, now_ms: int, client_id: int) -> None:
     group.arm(handout, now_ms, client_id)
     group.stream.keyspace.handed.append(handout)
-
-
-def _deliver(
-    group: Group, consumer: Consumer, new: _New, now_ms: int, client_id: int
-) -> None:
-    read = entries_read_after(group, new.ids)
-    passed = group.passed + new.scanned
-    change = Delivered(group, consumer, new.ids, new.head, read, passed, now_ms)
-    handout = group.apply_delivered(change)
-    group.stream.keyspace.changes.append(change)
-    _arm(group, handout, now_ms, client_id)
-
-
-def _finish_at_once(group: Group, owed: Sequence[EntryID], new: _New) -> None:
-    """NOACK: what is handed out is finished; a lost reply loses it."""
-    if owed:
-        group.record(Finished(group, list(owed)))
-    if new.scanned:
-        _pass_over(group, new)
-
-
-def _pass_over(group: Group, new: _New) -> None:
-    read = entries_read_after(group, new.ids or [new.head])
-    group.record(Passed(group, new.head, read, group.passed + new.scanned))
 
 
 def _ready(group: Group) -> None:
