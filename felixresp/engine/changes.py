@@ -23,7 +23,8 @@ from .ids import EntryID
 
 if TYPE_CHECKING:
     from .dead_letters import DeadLetter
-    from .group import Consumer, Group
+    from .group import Group
+    from .handouts import Consumer
     from .keyspace import String, Value
     from .stream import Stream
 

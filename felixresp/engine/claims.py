@@ -33,7 +33,8 @@ from .changes import (
 )
 from .dead_letters import DeadLetter
 from .errors import NotResident
-from .group import Consumer, Group, HandOut
+from .group import Group
+from .handouts import Consumer, HandOut
 from .ids import EntryID
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ and a cursor is a place: it holds no state and never grows old. Places begin ane
 when the process does, as Redis's cursors do.
 
 A deleted key leaves its entry behind until the dead ones are half of all. A key
-that comes back before that has two entries, so a scan may meet it twice.
+that comes back before that has two entries, so two calls of a scan may give it.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ class KeyOrder:
         self._next = 1
 
     def add(self, key: bytes) -> None:
-        """The key exists from now on."""
-        if len(self._keys) > 2 * len(self._existing) + _SPARE_MAX:
-            self._forget_dead()
+        """The key exists now."""
         self._keys.append(key)
         self._places.append(self._next)
         self._next += 1
+        if len(self._keys) > 2 * len(self._existing) + _SPARE_MAX:
+            self._forget_dead()
 
     def scan(self, cursor: int, count: int) -> tuple[int, list[bytes]]:
         """About ``count`` keys below the cursor, and the next cursor; 0 is both
         the first one and the sign of the end."""
         at = bisect_left(self._places, cursor) if cursor else len(self._places)
         end = max(at - count * _VISITS_PER_KEY, 0)
-        found: list[bytes] = []
+        found: dict[bytes, None] = {}
         while at > end and len(found) < count:
             at -= 1
             if self._keys[at] in self._existing:
-                found.append(self._keys[at])
-        return (self._places[at] if at else 0), found
+                found[self._keys[at]] = None
+        return (self._places[at] if at else 0), list(found)
 
     def _forget_dead(self) -> None:
         """Of a key's entries the lowest stays: every running scan meets it yet."""

@@ -31,7 +31,8 @@ from .changes import (
 )
 from .claims import expire, give_back, next_deadline
 from .errors import WrongType
-from .group import GROUP_CHANGES, Group, HandOut
+from .group import GROUP_CHANGES, Group
+from .handouts import HandOut
 from .ids import EntryID
 from .key_order import KeyOrder
 from .snapshots import StreamSnapshot
@@ -335,8 +336,8 @@ class Keyspace:
         return copy
 
     def _place(self, value: Value) -> None:
-        self._orders[value.db].add(value.key)
         self.databases[value.db][value.key] = value
+        self._orders[value.db].add(value.key)
         self._note_expiry(value)
 
     def _note_expiry(self, value: Value) -> None:

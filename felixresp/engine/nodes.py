@@ -85,7 +85,9 @@ class Node:
         self.live = 0
         self.dead = 0  # bit i: entry i is deleted
         self.listpack_bytes = _LISTPACK_EMPTY_BYTES
-        self.field_names: tuple[bytes, ...] | None = None  # of the first entry
+        self.field_names: Sequence[bytes] | None = (
+            None  # of the first entry, once needed
+        )
         self.ids: list[EntryID] | None = []
         self.entries: list[bytes] | None = []
         self.payload: bytes | None = None
@@ -128,7 +130,6 @@ class Node:
         self.entries = [payload[a:b] for a, b in zip(starts, ends, strict=True)]
         self.ids = ids
         self.payload = self.index = None
-        self.field_names = tuple(decode_fields(self.entries[0])[::2])
 
     def decode(self) -> tuple[list[EntryID], list[int]]:
         """The ids and end offsets of a resident sealed node."""
@@ -224,43 +225,45 @@ def encode_index(ids: Sequence[EntryID], entries: Sequence[bytes]) -> bytes:
 # --- Redis's node boundaries: what an entry would take in a listpack
 
 
-def listpack_size(
-    node: Node | None, id_: EntryID, fields: Sequence[bytes]
-) -> tuple[int, int]:
-    """(bytes in the open node, bytes as the first entry of a new one).
+def opening_size(fields: Sequence[bytes]) -> int:
+    """Bytes as the first entry of a new node.
 
     Redis closes a node by the size of its listpack, and approximate trimming
     removes whole nodes, so the boundaries can be seen by clients.
     """
     names, values = fields[::2], fields[1::2]
-    values_bytes = sum(map(_element_bytes, values))
-    opening = _opening_bytes(names, values_bytes)
-    if node is None:
-        return opening, opening
-    same = node.field_names is not None and tuple(names) == node.field_names
-    body = values_bytes if same else values_bytes + sum(map(_element_bytes, names))
-    head = (
-        2  # flags
-        + _int_bytes((id_ >> 64) - (node.first >> 64))
-        + _int_bytes((id_ & SEQ_MAX) - (node.first & SEQ_MAX))
-        + (0 if same else 2)  # number of fields
-    )
-    elements = len(values) + 3 if same else 2 * len(values) + 4
-    return head + body + _int_bytes(elements), opening
-
-
-def _opening_bytes(names: Sequence[bytes], values_bytes: int) -> int:
     # the master entry: count, deleted, number of fields, the names, an end mark
     master = 3 * 2 + sum(map(_element_bytes, names)) + 2
-    first = 2 + 2 + 2 + values_bytes + _int_bytes(len(names) + 3)
-    return master + first
+    # flags, two zero differences, the values, the number of elements
+    return master + 6 + sum(map(_element_bytes, values)) + _int_bytes(len(names) + 3)
+
+
+def following_size(node: Node, id_: EntryID, fields: Sequence[bytes]) -> int:
+    """Bytes as one more entry of an open node."""
+    ms_more = (id_ >> 64) - (node.first >> 64)
+    seq_more = (id_ & SEQ_MAX) - (node.first & SEQ_MAX)
+    head = 4 if 0 <= ms_more < 128 else 2 + _int_bytes(ms_more)  # flags, ms
+    head += 2 if 0 <= seq_more < 128 else _int_bytes(seq_more)
+    if node.field_names is None:
+        assert node.entries is not None
+        node.field_names = decode_fields(node.entries[0])[::2]
+    if fields[::2] == node.field_names:
+        if len(fields) == 2:
+            return head + _element_bytes(fields[1]) + 2
+        values = fields[1::2]
+        body = sum(map(_element_bytes, values))
+        return head + body + _int_bytes(len(values) + 3)
+    body = sum(map(_element_bytes, fields))
+    return head + 2 + body + _int_bytes(len(fields) + 4)
 
 
 def _element_bytes(text: bytes) -> int:
     length = len(text)
-    if length < 21 and length and (text[0] <= 57) and _is_integer(text):
+    if length < 21 and _is_integer(text):
         return _int_bytes(int(text))
-    body = length + (1 if length < 64 else 2 if length < 4096 else 5)
+    if length < 64:
+        return length + 2
+    body = length + (2 if length < 4096 else 5)
     return body + _backlen_bytes(body)
 
 

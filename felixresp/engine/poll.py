@@ -20,7 +20,8 @@ from .claims import (
     letters_for,
     record_losses,
 )
-from .group import Consumer, Group
+from .group import Group
+from .handouts import Consumer
 from .ids import EntryID
 from .lag import entries_read_after
 

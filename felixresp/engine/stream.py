@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from .changes import Appended, Deleted, StreamSet, Trimmed
 from .errors import IDsExhausted, IDTooSmall, NotResident
 from .ids import MAX_ID, SEQ_MAX, EntryID
-from .nodes import Node, Slice, View, encode_entry, listpack_size
+from .nodes import (
+    Node,
+    Slice,
+    View,
+    encode_entry,
+    following_size,
+    opening_size,
+)
 from .snapshots import NodeSnapshot, StreamSnapshot
 
 if TYPE_CHECKING:
@@ -93,13 +100,12 @@ class Stream:
         if id_ <= self.last_id:
             raise IDTooSmall
         node = self.nodes[-1] if self.nodes else None
-        if node is not None and node.ids is None:
-            node = None
-        size, opening = listpack_size(node, id_, fields)
-        opens = node is None or self._is_full(node, fields)
-        change = Appended(
-            self, id_, encode_entry(id_, fields), opening if opens else size, opens
-        )
+        opens = node is None or node.ids is None or self._is_full(node, fields)
+        if opens or node is None:
+            size = opening_size(fields)
+        else:
+            size = following_size(node, id_, fields)
+        change = Appended(self, id_, encode_entry(id_, fields), size, opens)
         self.apply_appended(change)
         self.keyspace.changes.append(change)
 
@@ -250,15 +256,16 @@ class Stream:
     # --- applying changes: live and in recovery
 
     def apply_appended(self, change: Appended) -> None:
-        self.touch()
-        nodes = self.nodes
+        keyspace = self.keyspace
+        if self.epoch != keyspace.epoch:
+            keyspace.touch(self)
+        nodes, id_ = self.nodes, change.id
         if change.opens:
             if nodes and nodes[-1].ids is not None:
                 self._seal(nodes[-1])
-            nodes.append(Node(change.id))
-        node = nodes[-1]
-        node.append(change.id, change.entry, change.size)
-        self.last_id = change.id
+            nodes.append(Node(id_))
+        nodes[-1].append(id_, change.entry, change.size)
+        self.last_id = id_
         self.entries_added += 1
         self.length += 1
 

@@ -16,7 +16,8 @@ from .claims import (
     move,
     record_losses,
 )
-from .group import Consumer, Group
+from .group import Group
+from .handouts import Consumer
 from .ids import EntryID
 
 _SCAN_PER_COUNT = 10  # XAUTOCLAIM looks at this many times COUNT entries
