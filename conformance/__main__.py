@@ -18,7 +18,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--resp", type=int, choices=(2, 3), action="append")
     parser.add_argument(
-        "--self-check", action="store_true", help="the authority beside itself"
+        "--self-check",
+        action="store_true",
+        help="a second authority in place of felixresp",
     )
     options = parser.parse_args(argv)
     if len(options.url) == 1:

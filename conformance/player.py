@@ -64,23 +64,23 @@ class Player:
         connection = self._connection(step.connection)
         match step.action:
             case Action.COMMAND:
-                return _seen(connection.call(*step.arguments(self._value)), step)
+                seen = _seen(connection.call(*step.arguments(self._value)), step)
             case Action.BLOCKS:
                 connection.send(*step.arguments(self._value))
-                return self._await_block(step, connection)
+                seen = self._await_block(step, connection)
+            case Action.GETS if step.connection in self._answered_early:
+                seen = _note(ANSWERED_AT_ONCE)
             case Action.GETS:
-                if step.connection in self._answered_early:
-                    return _note(ANSWERED_AT_ONCE)
-                return _seen(connection.read(), step)
+                seen = _seen(connection.read(), step)
             case Action.WAITS:
-                return self._still_blocked(step, connection)
+                seen = self._still_blocked(step, connection)
             case Action.RAW:
-                connection.send_raw(
-                    unescape(filled(step.text[1:-1], self._value).decode("latin-1"))
-                )
-                return _joined(connection, step)
+                sent = filled(step.text[1:-1], self._value).decode("latin-1")
+                connection.send_raw(unescape(sent))
+                seen = _joined(connection, step)
             case Action.CLOSED:
-                return _note(b"(open) " + connection.read().raw)
+                seen = _note(b"(open) " + connection.read().raw)
+        return seen
 
     def _connection(self, name: str) -> Connection:
         if name not in self._connections:

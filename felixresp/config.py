@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 MiB = 1024 * 1024
 _HUGE = 2**63 - 1
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _MEMORY = re.compile(r"(\d{1,19})([kmg]?b?)")
 _UNITS = {
     "": 1,
@@ -54,24 +55,21 @@ class Setting:
         """The value that ``text`` means. Raises InvalidSetting."""
         match self.kind:
             case "int":
-                return self._within(text, _integer(text))
+                return self._within(_integer(text))
             case "bytes":
-                return self._within(text, _memory(text))
-            case "bool" | "enum":
-                choices = self.choices or ("yes", "no")
-                if text.lower() not in choices:
-                    msg = f"argument must be one of {', '.join(choices)}"
-                    raise InvalidSetting(msg)
-                return text.lower()
+                return self._within(_memory(text))
+            case "bool":
+                return _choice(text, ("yes", "no"), "argument must be 'yes' or 'no'")
+            case "enum":
+                names = ", ".join(self.choices)
+                msg = f"argument(s) must be one of the following: {names}"
+                return _choice(text, self.choices, msg)
             case "durability":
                 return _durability(text)
             case _:
                 return text
 
-    def _within(self, text: str, value: int | None) -> int:
-        if value is None:
-            msg = f"argument couldn't be parsed into an integer: '{text}'"
-            raise InvalidSetting(msg)
+    def _within(self, value: int) -> int:
         if not self.low <= value <= self.high:
             msg = f"argument must be between {self.low} and {self.high} inclusive"
             raise InvalidSetting(msg)
@@ -195,21 +193,32 @@ def _variables() -> Iterator[tuple[str, str]]:
         yield row.name, "FELIX_" + row.attribute.upper()
 
 
-def _integer(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"-?\d{1,19}", text, re.ASCII) else None
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        msg = "argument couldn't be parsed into an integer"
+        raise InvalidSetting(msg)
+    return int(text)
 
 
-def _memory(text: str) -> int | None:
+def _memory(text: str) -> int:
     found = _MEMORY.fullmatch(text.lower())
-    return int(found[1]) * _UNITS[found[2]] if found else None
+    if not found:
+        msg = "argument must be a memory value"
+        raise InvalidSetting(msg)
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _choice(text: str, choices: tuple[str, ...], otherwise: str) -> str:
+    if text.lower() not in choices:
+        raise InvalidSetting(otherwise)
+    return text.lower()
 
 
 def _durability(text: str) -> str:
     word, _, rest = text.lower().partition(" ")
-    ms = _integer(rest)
     if word in ("always", "none") and not rest:
         return word
-    if word == "interval" and ms is not None and 1 <= ms <= 60_000:
-        return f"interval {ms}"
+    if word == "interval" and _INTEGER.fullmatch(rest) and 1 <= int(rest) <= 60_000:
+        return f"interval {int(rest)}"
     msg = "argument must be 'always', 'interval MS' (1 to 60000) or 'none'"
     raise InvalidSetting(msg)

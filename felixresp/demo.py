@@ -159,7 +159,7 @@ def run() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    stage.tell("Nothing was lost, nothing is left over.")
+    stage.tell("Nothing was lost and nothing is left over")
     return 0
 
 
@@ -215,7 +215,8 @@ def _port(lines: queue.SimpleQueue[str]) -> int:
 
 
 def _lose_a_worker(stage: Stage, call: Call, alice: int) -> None:
-    stage.tell(f"Both wait in XREADGROUP BLOCK 0; a claim lapses in {VISIBILITY_MS} ms")
+    stage.tell("alice and bob, two processes, wait in XREADGROUP ... BLOCK 0 ... >")
+    stage.tell(f"A claim lapses after {VISIBILITY_MS} ms; nobody calls XAUTOCLAIM")
     stage.tell(f"The producer adds {ORDERS} orders in one MULTI/EXEC")
     call("MULTI")
     for number in range(ORDERS):
@@ -227,19 +228,19 @@ def _lose_a_worker(stage: Stage, call: Call, alice: int) -> None:
     stage.tell(f"SIGKILL to alice, process {alice}, who holds {len(held)} orders")
     os.kill(alice, signal.SIGKILL)
     stage.check("bob", "finished", held)
-    stage.tell("Alice's orders came to bob by themselves, in the poll he waits in")
+    stage.tell("Her orders came to bob by themselves, in the poll he was waiting in")
     expect("pending entries", items(call("XPENDING", STREAM, GROUP))[0], 0)
 
 
 def _give_up(stage: Stage, call: Call) -> str:
-    stage.tell(f"The producer adds poison; an entry has {ATTEMPTS_MAX} attempts")
+    stage.tell(f"The producer adds poison; an entry is tried {ATTEMPTS_MAX} times")
     poison = text(call("XADD", STREAM, "*", "order", "poison"))
     stage.check("bob", "failed", [poison] * ATTEMPTS_MAX)
     pause = threading.Event()
     tries = int(STEP_MAX_S / 0.05)
     while call("XDLQ", "LEN", STREAM, GROUP) != 1 and (tries := tries - 1):
         pause.wait(0.05)
-    stage.tell(f"The last claim lapsed, the group gave up. XDLQ LIST {STREAM} {GROUP}:")
+    stage.tell(f"The group gave up on it and goes on. XDLQ LIST {STREAM} {GROUP}:")
     letters = [mapping(letter) for letter in items(call("XDLQ", "LIST", STREAM, GROUP))]
     for name, content in letters[0].items() if letters else ():
         stage.tell(f"    {name}: {content}")
@@ -252,7 +253,8 @@ def _give_up(stage: Stage, call: Call) -> str:
 
 
 def _redrive(stage: Stage, call: Call, poison: str) -> None:
-    stage.tell(f"Carol can process it. XDLQ REDRIVE {STREAM} {GROUP} {poison}")
+    stage.tell("carol, a worker that can process it, has replaced bob")
+    stage.tell(f"XDLQ REDRIVE {STREAM} {GROUP} {poison}")
     redriven = call("XDLQ", "REDRIVE", STREAM, GROUP, poison)
     expect("redriven entries", redriven, 1)
     stage.check("carol", "finished", [poison])

@@ -141,7 +141,7 @@ def no_touch(ctx: Context, args: Args) -> Reply:
 def unblock(ctx: Context, args: Args) -> Reply:
     """CLIENT UNBLOCK client-id [TIMEOUT | ERROR]"""
     if args.remaining() > 2:
-        raise bad_subcommand(b"client", args.words[1])
+        raise bad_subcommand(b"client", args.words[1])  # noqa: EM101
     word = args.bytes()
     reason = args.token() if args else b"TIMEOUT"
     if reason not in (b"TIMEOUT", b"ERROR"):
@@ -150,7 +150,7 @@ def unblock(ctx: Context, args: Args) -> Reply:
 
 
 def kill(ctx: Context, args: Args) -> Answer:
-    """CLIENT KILL <ip:port | <[ID client-id] | [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] | [USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME <YES | NO>] | [MAXAGE maxage]> [...]>"""  # noqa: E501
+    """CLIENT KILL <ip:port | [ID client-id] [TYPE type] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME yes/no] [MAXAGE maxage]>"""  # noqa: E501
     if args.remaining() == 1:
         address = args.bytes()
         victims = [c for c in ctx.server.clients() if c.address == address]

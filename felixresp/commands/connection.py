@@ -89,7 +89,7 @@ def auth(ctx: Context, args: Args) -> Reply:
 def ping(_ctx: Context, args: Args) -> Reply:
     """PING [message]"""
     if args.remaining() > 1:
-        raise wrong_arity(b"ping")
+        raise wrong_arity(b"ping")  # noqa: EM101
     return args.bytes() if args else PONG
 
 
@@ -146,5 +146,3 @@ def _authenticate(ctx: Context, user: bytes, password: bytes) -> None:
     client: Client = ctx.client
     client.user = DEFAULT_USER
     client.authenticated = True
-
-

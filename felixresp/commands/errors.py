@@ -81,6 +81,7 @@ NOT_LFU = (
     b"Please note that when switching between policies at runtime LRU and LFU data "
     b"will take some time to adjust."
 )
+BAD_SLOWLOG_COUNT = b"ERR count should be greater than or equal to -1"
 INVALID_COMMAND = b"ERR Invalid command specified"
 INVALID_ARGUMENT_COUNT = b"ERR Invalid number of arguments specified for command"
 NO_KEY_ARGUMENTS = b"ERR The command has no key arguments"
@@ -271,7 +272,9 @@ def meaningless_id(id_: bytes) -> CommandError:
 
 def no_group(key: bytes, group: bytes) -> CommandError:
     """XPENDING, XCLAIM, XAUTOCLAIM, XDLQ."""
-    return CommandError(b"NOGROUP No such key '%b' or consumer group '%b'" % (key, group))
+    return CommandError(
+        b"NOGROUP No such key '%b' or consumer group '%b'" % (key, group)
+    )
 
 
 def no_group_to_read(key: bytes, group: bytes) -> CommandError:

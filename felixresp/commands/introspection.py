@@ -158,9 +158,7 @@ def _key_specs(keys: Keys) -> Sequence[Reply]:
 
 def _key_spec(keys: Keys, use: str, start: int, last: int, limit: int) -> Reply:
     if keys.keyword:
-        begin = _typed(
-            b"keyword", ((b"keyword", keys.keyword), (b"startfrom", start))
-        )
+        begin = _typed(b"keyword", ((b"keyword", keys.keyword), (b"startfrom", start)))
     else:
         begin = _typed(b"index", ((b"index", start),))
     span = ((b"lastkey", last), (b"keystep", keys.step), (b"limit", limit))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..engine.keyspace import String
 from ..engine.stream import Stream
 from ..protocol.reply import OK, Reply, Simple
@@ -19,6 +21,7 @@ from .errors import (
 )
 from .glob import matches
 
+_CURSOR = re.compile(rb"\s*\+?(\d{1,20})")
 _CURSOR_MAX = 2**64 - 1
 _EXPIRE_OPTIONS = frozenset((b"NX", b"XX", b"GT", b"LT"))
 
@@ -183,9 +186,10 @@ def _rename(ctx: Context, key: bytes, new_key: bytes, *, replace: bool) -> bool:
 
 
 def _cursor(word: bytes) -> int:
-    if not word.isdigit() or len(word) > 20 or int(word) > _CURSOR_MAX:
+    found = _CURSOR.fullmatch(word)
+    if not found or int(found[1]) > _CURSOR_MAX:
         raise CommandError(INVALID_CURSOR)
-    return int(word)
+    return int(found[1])
 
 
 def _time_left(ctx: Context, args: Args, *, ms_per_unit: int, since_ms: int) -> int:

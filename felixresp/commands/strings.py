@@ -87,7 +87,7 @@ def _expire_ms(ctx: Context, options: _Options) -> int | None:
     value = Args((options.expiry_word,), 0).int()
     expire_ms = value * ms_per_unit + (ctx.wall_ms if relative else 0)
     if value <= 0 or expire_ms > INT64_MAX:
-        raise invalid_expire(b"set")
+        raise invalid_expire(b"set")  # noqa: EM101
     return expire_ms
 
 

@@ -124,5 +124,3 @@ def _run(ctx: Context, command: Command, request: list[bytes]) -> Answer:
             return command.run(ctx, request)
         except NotResident as exc:
             ctx.server.load(exc)
-
-

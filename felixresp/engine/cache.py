@@ -30,15 +30,17 @@ class NodeCache:
                 self._stored.append(node)
 
     def load(self, node: Node, payload: bytes, index: bytes) -> None:
-        """Bring an evicted node back."""
+        """Bring an evicted node back; one that left its stream is not counted."""
         if node.payload is None:
             node.payload, node.index = payload, index
-            self.bytes += node.kept_bytes
-            self._stored.append(node)
+            if node.stored:
+                self.bytes += node.kept_bytes
+                self._stored.append(node)
 
     def forget(self, node: Node) -> None:
         """The node left its stream; a pinned one keeps its payload."""
         self.bytes -= node.kept_bytes
+        node.stored = False
         if not node.pins:
             node.evict()
 

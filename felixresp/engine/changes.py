@@ -40,8 +40,10 @@ class Tally(NamedTuple):
 # fmt: off
 @dataclass(slots=True)
 class Created:
-    """A stream or string came into being under its db and key."""
+    """A stream or string came into being; a rename may follow at once."""
     target: Value
+    db: int
+    key: bytes
     DURABLE: ClassVar[bool] = True
     MUST_WAIT: ClassVar[bool] = True
     WAKES: ClassVar[bool] = True
@@ -133,7 +135,11 @@ class StreamSet:
 
 @dataclass(slots=True)
 class GroupCreated:
+    """Head and counts as they were then: more may change in the same batch."""
     target: Group
+    head: EntryID
+    entries_read: int | None
+    passed: int  # live entries at or below the head
     DURABLE: ClassVar[bool] = True
     MUST_WAIT: ClassVar[bool] = True
     WAKES: ClassVar[bool] = False

@@ -179,6 +179,7 @@ class Group:
         self.passed = change.passed
         self._move_head(change.head, change.entries_read)
         consumer.active_ms = consumer.seen_ms = change.now_ms
+        self._cut.consumers.add(consumer.number)
         return handout
 
     def apply_claimed(self, change: Claimed) -> HandOut:
@@ -402,7 +403,7 @@ class Group:
             next_consumer=self.next_consumer,
             ahead=sorted(self.ahead),
             consumers=[
-                (c.number, c.name, c.active_ms)
+                (c.number, c.name, c.seen_ms, c.active_ms)
                 for c in map(numbers.get, cut.consumers)
                 if c is not None
             ],

@@ -116,7 +116,7 @@ class Keyspace:
 
     def create_stream(self, db: int, key: bytes) -> Stream:
         stream = Stream(self, self._number(), db, key)
-        self._record(Created(stream))
+        self._record(Created(stream, db, key))
         return stream
 
     def set_string(self, db: int, key: bytes, data: bytes) -> String:
@@ -130,7 +130,7 @@ class Keyspace:
             if old is not None:
                 self.drop(old)
             string = String(self._number(), db, key)
-            self._record(Created(string))
+            self._record(Created(string, db, key))
         self._record(StringSet(string, data))
         return string
 
@@ -162,10 +162,7 @@ class Keyspace:
     ) -> Group:
         passed = stream.count_until(head)
         group = Group(stream, self._number(), name)
-        group.head = group.cursor = head
-        group.entries_read = entries_read
-        group.passed = passed
-        self._record(GroupCreated(group))
+        self._record(GroupCreated(group, head, entries_read, passed))
         return group
 
     def destroy_group(self, group: Group) -> None:
@@ -390,6 +387,8 @@ class Keyspace:
 
     def _apply_group_created(self, change: GroupCreated) -> None:
         group = change.target
+        group.head = group.cursor = change.head
+        group.entries_read, group.passed = change.entries_read, change.passed
         group.stream.touch()
         group.stream.groups[group.name] = group
         self.next_number = max(self.next_number, group.number + 1)

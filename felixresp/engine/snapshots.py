@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeSnapshot:
-    """One node's records; ``payload`` is None where the stored one is good."""
+    """One node's records; ``payload`` and ``index`` are None where the stored
+    ones are good: the node may have left memory since it changed."""
 
     node: Node
     first: EntryID
@@ -30,27 +31,27 @@ class NodeSnapshot:
     count: int
     dead: int
     listpack_bytes: int
-    index: bytes
+    index: bytes | None
     payload: bytes | None
 
     @classmethod
     def of(cls, node: Node) -> NodeSnapshot:
         if node.ids is not None and node.entries is not None:
+            index: bytes | None = encode_index(node.ids, node.entries)
             payload: bytes | None = b"".join(node.entries)
-            index = encode_index(node.ids, node.entries)
+        elif node.stored:
+            index = payload = None
         else:
-            payload = None if node.stored else node.payload
-            assert node.index is not None
-            index = node.index
+            index, payload = node.index, node.payload
         return cls(
-            node=node,
-            first=node.first,
-            last=node.last,
-            count=node.count,
-            dead=node.dead,
-            listpack_bytes=node.listpack_bytes,
-            index=index,
-            payload=payload,
+            node,
+            node.first,
+            node.last,
+            node.count,
+            node.dead,
+            node.listpack_bytes,
+            index,
+            payload,
         )
 
 
@@ -75,7 +76,7 @@ class GroupSnapshot:
     passed: int
     next_consumer: int
     ahead: Sequence[EntryID]  # finished above the head
-    consumers: Sequence[tuple[int, bytes, int]]  # number, name, active ms
+    consumers: Sequence[tuple[int, bytes, int, int]]  # number, name, seen, active ms
     dropped_consumers: Sequence[int]
     pending: dict[EntryID, PendingRecord]
     dropped_pending: Sequence[EntryID]

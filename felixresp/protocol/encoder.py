@@ -51,7 +51,7 @@ def _inherited(reply: Reply) -> _Writer:
     for kind in type(reply).__mro__:
         if kind in _WRITERS:
             return _WRITERS[kind]
-    if isinstance(reply, Sequence):
+    if isinstance(reply, Sequence) and not isinstance(reply, str):
         return _array
     msg = f"not a reply: {type(reply).__name__}"
     raise TypeError(msg)
@@ -77,7 +77,7 @@ def _integer(reply: int, _resp: int, parts: Parts) -> None:
     parts.append(b":%d\r\n" % reply)
 
 
-def _bool(reply: bool, resp: int, parts: Parts) -> None:  # noqa: FBT001
+def _bool(reply: bool, resp: int, parts: Parts) -> None:
     if resp == 2:
         parts.append(b":1\r\n" if reply else b":0\r\n")
     else:

@@ -24,10 +24,20 @@ _HEADERS = [b"$%d" % size for size in range(4096)]
 _INTEGER = re.compile(rb"0|-?[1-9]\d{0,18}")
 _STAR = ord("*")
 
+_BAD_COUNT = b"invalid multibulk length"
+_UNAUTHENTICATED_COUNT = b"unauthenticated multibulk length"
+_BAD_SIZE = b"invalid bulk length"
+_UNAUTHENTICATED_SIZE = b"unauthenticated bulk length"
+_BIG_INLINE = b"too big inline request"
+_UNBALANCED = b"unbalanced quotes in request"
+_NO_REPLY = b""
+
 # One inline argument: plain bytes, then at most one quoted part that ends it.
 _ARGUMENT = re.compile(
     rb"""([^ \t\r\n"']*)"""
-    rb"""(?:"((?:\\.|[^"\\])*+)"(?=\s|\Z)|'((?:\\'|[^'])*+)'(?=\s|\Z)|(?=[ \t\r\n]|\Z))""",
+    rb"""(?:"((?:\\.|[^"\\])*+)"(?=\s|\Z)"""
+    rb"""|'((?:\\'|[^'])*+)'(?=\s|\Z)"""
+    rb"""|(?=[ \t\r\n]|\Z))""",
     re.DOTALL,
 )
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
@@ -116,11 +126,9 @@ class Parser:
                 step = self._bulk_header()
             else:
                 step = self._bulk(requests)
-            if not step:
-                self._check_size()
-                return
-            if requests and not self.trusted:
-                return
+            if not step or (requests and not self.trusted):
+                break
+        self._check_size()
 
     def _take_whole(self, requests: list[list[bytes]]) -> None:
         """Take the whole canonical requests from here on."""
@@ -147,9 +155,9 @@ class Parser:
             return False
         count = _parse_integer(line[1:])
         if count is None or count > _MULTIBULK_MAX:
-            raise ProtocolError(b"invalid multibulk length")
+            raise ProtocolError(_BAD_COUNT)
         if not self.trusted and count > _UNAUTHENTICATED_MULTIBULK_MAX:
-            raise ProtocolError(b"unauthenticated multibulk length")
+            raise ProtocolError(_UNAUTHENTICATED_COUNT)
         if count > 0:
             self._args, self._args_bytes, self._missing = [], 0, count
         return True
@@ -162,9 +170,9 @@ class Parser:
             raise ProtocolError(b"expected '$', got '%b'" % (line[:1] or b" "))
         size = _parse_integer(line[1:])
         if size is None or not 0 <= size <= self._settings.proto_max_bulk_len:
-            raise ProtocolError(b"invalid bulk length")
+            raise ProtocolError(_BAD_SIZE)
         if not self.trusted and size > _UNAUTHENTICATED_BULK_MAX:
-            raise ProtocolError(b"unauthenticated bulk length")
+            raise ProtocolError(_UNAUTHENTICATED_SIZE)
         self._bulk_bytes = size
         return True
 
@@ -196,12 +204,12 @@ class Parser:
         end = self._data.find(b"\n", start, start + INLINE_BYTES_MAX + 1)
         if end < 0:
             if len(self._data) - start > INLINE_BYTES_MAX:
-                raise ProtocolError(b"too big inline request")
+                raise ProtocolError(_BIG_INLINE)
             return False
         self._pos = end + 1
         args = split_inline(self._data[start:end].removesuffix(b"\r"))
         if args is None:
-            raise ProtocolError(b"unbalanced quotes in request")
+            raise ProtocolError(_UNBALANCED)
         if args:
             requests.append(args)
         return True
@@ -221,12 +229,12 @@ class Parser:
         if self._args is not None:
             buffered += self._args_bytes
         if buffered > self._settings.client_query_buffer_limit:
-            raise ProtocolError(b"")
+            raise ProtocolError(_NO_REPLY)
 
 
 def split_inline(line: bytes) -> list[bytes] | None:
     """The arguments of an inline command; None when its quotes do not match."""
-    args = []
+    args: list[bytes] = []
     pos = 0
     while True:
         while line[pos : pos + 1].isspace():

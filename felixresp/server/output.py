@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from ..engine.group import HandOut
+from ..engine.handouts import HandOut
 from ..engine.nodes import Slice
 
 if TYPE_CHECKING:
@@ -45,10 +45,12 @@ class Output:
         "_close",
         "_committer",
         "_direct",
+        "_on_room",
         "_paused",
         "_queue",
         "_read_slice",
         "_transport",
+        "full",
         "queued_bytes",
     )
 
@@ -57,10 +59,13 @@ class Output:
         transport: asyncio.Transport,
         committer: Committer,
         read_slice: Callable[[Slice], bytes],
+        on_room: Callable[[], None],
     ) -> None:
         self._transport = transport
         self._committer = committer
         self._read_slice = read_slice
+        self._on_room = on_room
+        self.full = False  # the connection stands still until on_room is called
         self._direct: list[bytes] = []  # waits for nothing but the turn's end
         self._claims: list[HandOut] = []  # handed out in _direct
         self._queue: deque[Held] = deque()
@@ -136,6 +141,8 @@ class Output:
             self._queue and self._queue[0].seq <= self._committer.durable
         ):
             self._write()
+            if self.full:
+                self._on_room()
         if self._close and self.empty:
             self._transport.close()
 

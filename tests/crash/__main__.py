@@ -21,7 +21,13 @@ def main() -> int:
     if options.run == "worker":
         print("\n".join(worker_killed.run().lines()))
         return 0
-    report = kill.run(options.kills, options.producers, options.workers, options.seed)
+    try:
+        report = kill.run(
+            options.kills, options.producers, options.workers, options.seed
+        )
+    except kill.Broken as broken:
+        print(f"violation: {broken}")
+        return 1
     print("\n".join(report.lines()))
     return 1 if report.violations else 0
 

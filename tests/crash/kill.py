@@ -19,13 +19,14 @@ from redis.exceptions import RedisError
 
 from tests.crash.history import Ack, Final, History, Poll, violations
 from tests.server_process import ServerProcess
-from tests.wire import Lost, Wire, entry_ids, named
+from tests.wire import Lost, Refused, Wire, entry_ids, named
 
 STREAM, GROUP = "kill:stream", "kill:group"
 COUNT = 10
 BLOCK_MS = 200
 ABANDONED = 0.05  # of what a worker receives: not acked, comes back by lapse
 PROGRESS_TIMEOUT_S = 60.0
+_Threads = list[tuple[threading.Thread, History]]
 FLAGS = (
     "--durability=always",
     "--group-visibility-timeout-ms=500",
@@ -37,8 +38,8 @@ FLAGS = (
 )
 
 
-class Stuck(Exception):
-    """The load made no progress in a minute."""
+class Broken(Exception):
+    """The run cannot go on: no progress in a minute, or the group is gone."""
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class Load:
             )
         if not met:
             msg = f"{goal - self.answers} answers are missing"
-            raise Stuck(msg)
+            raise Broken(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +117,15 @@ def run(kills: int, producers: int = 4, workers: int = 4, seed: int = 0) -> Repo
                 load.up.clear()
                 server = _crash(server, Path(directory))
                 load.up.set()
-            load.produce.clear()
+            _end(load.produce, threads[:producers])
             _drain(load)
-            load.work.clear()
-            for thread, _ in threads:
-                thread.join()
+            _end(load.work, threads[producers:])
             server = _crash(server, Path(directory))
             final = _final(load.port)
+        except Broken as broken:
+            errors = [error for _, own in threads for error in own.errors]
+            msg = "; ".join([str(broken), *errors[:5]])
+            raise Broken(msg) from None
         finally:
             for event in (load.produce, load.work):
                 event.clear()
@@ -139,10 +142,14 @@ def _crash(server: ServerProcess, directory: Path) -> ServerProcess:
     return ServerProcess.start(directory, *FLAGS, port=server.port)
 
 
-def _threads(
-    load: Load, producers: int, workers: int, seed: int
-) -> list[tuple[threading.Thread, History]]:
-    threads = []
+def _end(going: threading.Event, threads: _Threads) -> None:
+    going.clear()
+    for thread, _ in threads:
+        thread.join()
+
+
+def _threads(load: Load, producers: int, workers: int, seed: int) -> _Threads:
+    threads: _Threads = []
     for number in range(producers + workers):
         history = History()
         turn: Callable[[Wire], None]
@@ -247,5 +254,9 @@ def _final(port: int) -> Final:
 
 
 def _group(wire: Wire) -> dict[str, Any]:
-    (group,) = wire.call("XINFO", "GROUPS", STREAM)
+    try:
+        (group,) = wire.call("XINFO", "GROUPS", STREAM)
+    except (Refused, ValueError):
+        msg = "the stream or its group is gone"
+        raise Broken(msg) from None
     return named(group)

@@ -1,0 +1,5 @@
+"""``python -m felixresp``."""
+
+from .cli import main
+
+raise SystemExit(main())

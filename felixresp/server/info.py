@@ -1,0 +1,142 @@
+"""The sections of INFO, in Redis's order and under Redis's names.
+
+Clients choose commands by ``redis_version``; felixresp's own is another field.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import __version__
+
+if TYPE_CHECKING:
+    from .server import Server
+
+REDIS_VERSION = "7.2.4"
+_STATM = Path("/proc/self/statm")
+
+Section = Mapping[str, object]
+
+
+def describe_server(server: Server) -> Mapping[str, Section]:
+    return {
+        "Server": _server(server),
+        "Clients": _clients(server),
+        "Memory": _memory(server),
+        "Persistence": _persistence(),
+        "Stats": _stats(server),
+        "Replication": {
+            "role": "master",
+            "connected_slaves": 0,
+            "master_repl_offset": 0,
+        },
+        "CPU": _cpu(),
+        "Errorstats": {
+            f"errorstat_{code}": f"count={count}"
+            for code, count in server.errors.items()
+        },
+        "Cluster": {"cluster_enabled": 0},
+        "Keyspace": _keyspace(server),
+    }
+
+
+def _server(server: Server) -> Section:
+    uptime_s = (server.clock.now_ms() - server.started_ms) // 1000
+    return {
+        "redis_version": REDIS_VERSION,
+        "redis_mode": "standalone",
+        "felixresp_version": __version__,
+        "os": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "arch_bits": 64 if sys.maxsize > 2**32 else 32,
+        "python_version": platform.python_version(),
+        "process_id": os.getpid(),
+        "tcp_port": server.port,
+        "server_time_usec": server.clock.wall_us(),
+        "uptime_in_seconds": uptime_s,
+        "uptime_in_days": uptime_s // 86400,
+        "durability": server.settings.durability,
+    }
+
+
+def _clients(server: Server) -> Section:
+    return {
+        "connected_clients": len(server.clients()),
+        "maxclients": server.settings.maxclients,
+        "blocked_clients": server.waiters.count,
+        "tracking_clients": 0,
+        "total_blocking_keys": server.waiters.key_count,
+    }
+
+
+def _memory(server: Server) -> Section:
+    used = _resident_bytes()
+    return {
+        "used_memory": used,
+        "used_memory_human": _human(used),
+        "used_memory_rss": used,
+        "used_memory_rss_human": _human(used),
+        "maxmemory": 0,
+        "maxmemory_human": "0B",
+        "maxmemory_policy": "noeviction",
+        "cached_nodes_bytes": server.keyspace.cache.bytes,
+    }
+
+
+def _persistence() -> Section:
+    return {
+        "loading": 0,
+        "async_loading": 0,
+        "rdb_bgsave_in_progress": 0,
+        "bgsave_in_progress": 0,
+        "rdb_last_bgsave_status": "ok",
+        "aof_enabled": 1,
+        "aof_rewrite_in_progress": 0,
+        "aof_last_write_status": "ok",
+    }
+
+
+def _stats(server: Server) -> Section:
+    return {
+        "total_connections_received": server.connections_received,
+        "total_commands_processed": server.commands_processed,
+        "rejected_connections": server.connections_rejected,
+        "total_error_replies": sum(server.errors.values()),
+    }
+
+
+def _cpu() -> Section:
+    times = os.times()
+    return {
+        "used_cpu_sys": f"{times.system:.6f}",
+        "used_cpu_user": f"{times.user:.6f}",
+    }
+
+
+def _keyspace(server: Server) -> Section:
+    keyspace = server.keyspace
+    return {
+        f"db{db}": f"keys={size},expires={keyspace.expires(db)},avg_ttl=0"
+        for db in range(server.settings.databases)
+        if (size := keyspace.size(db))
+    }
+
+
+def _resident_bytes() -> int:
+    try:
+        pages = int(_STATM.read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _human(count: float) -> str:
+    for unit in "BKMG":
+        if count < 1024:
+            return f"{count:.2f}{unit}"
+        count /= 1024
+    return f"{count:.2f}T"

@@ -1,0 +1,470 @@
+"""The running server: one thread, one keyspace, one store, its connections.
+
+A command runs to its end: dispatched, its changes taken to the committer, its
+reply queued, its effects applied, the waiters of what it touched served; only
+then the next command of anyone runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from ..commands.command import find
+from ..commands.context import (
+    Answer,
+    Block,
+    Client,
+    Close,
+    Context,
+    Effect,
+    Kill,
+    Monitor,
+    Outcome,
+    Reset,
+    Shutdown,
+)
+from ..commands.dispatch import dispatch
+from ..commands.errors import CommandError
+from ..commands.table import COMMANDS
+from ..config import Settings
+from ..engine.changes import Change, Renamed
+from ..engine.errors import NotResident
+from ..engine.group import Group
+from ..engine.handouts import HandOut
+from ..engine.keyspace import Keyspace
+from ..engine.nodes import Slice
+from ..protocol.reply import NIL_ARRAY, Error, Reply
+from ..storage.base import Failure, Recovered, Store
+from .blocked import Key, Waiter, Waiters
+from .committer import Committer
+from .connection import Connection
+from .info import describe_server
+from .monitor import monitor_lines
+from .timers import Timer
+
+_COLD_READS_MAX = 1000  # times one request may be dispatched again
+_STOP_S = 5.0  # how long a clean stop waits for replies to become durable
+_IDLE_CHECK_MS = 1000
+_TICK_MS = 10  # after a change, when the store had nothing to do before
+_UNBLOCKED = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
+_INTERNAL_ERROR = Error(b"ERR internal error")
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int: ...
+    def wall_ms(self) -> int: ...
+    def wall_us(self) -> int: ...
+
+
+def end_process(line: str) -> None:
+    """Memory and disk may disagree: end before a reply says so."""
+    print(f"felixresp: {line}", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+class Server:
+    """Runs on the event loop it is made in; ``stopped`` is set by SHUTDOWN."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        fatal: Callable[[str], None] = end_process,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.settings = settings
+        self.store = store
+        self.clock = clock
+        self.keyspace = Keyspace(settings)
+        self.recovered: Recovered = store.open(self.keyspace)
+        self.keyspace.take()
+        self.committer = Committer(store, settings, loop, fatal)
+        self.waiters = Waiters()
+        self.stopped = asyncio.Event()
+        self.port = settings.port
+        self.started_ms = clock.now_ms()
+        self.commands_processed = 0
+        self.connections_received = 0
+        self.connections_rejected = 0
+        self.errors: Counter[str] = Counter()
+        self._fatal = fatal
+        self._loop = loop
+        self._connections: dict[int, Connection] = {}
+        self._monitors: dict[int, Connection] = {}
+        self._client_id = 0
+        self._ready: deque[Connection] = deque()
+        self._touched: dict[Key, None] = {}
+        self._serving = False
+        self._tick_due_ms: int | None = self.started_ms
+        self._listener: asyncio.Server | None = None
+        self._timer = Timer(
+            loop,
+            clock.now_ms,
+            (
+                self._next_lapse,
+                self._next_expiry,
+                self.waiters.next_deadline,
+                lambda: self.committer.lazy_due_ms,
+                lambda: self._tick_due_ms,
+                self._next_idle_check,
+            ),
+            self._on_time,
+        )
+        self._idle_check_ms = self.started_ms
+        store.on_failure = self._on_failure
+        self._timer.touch()
+
+    # --- listening
+
+    async def listen(self) -> None:
+        """Raises OSError when the address cannot be had."""
+        self._listener = await self._loop.create_server(
+            lambda: Connection(self),
+            self.settings.bind.split() or None,
+            self.settings.port,
+            backlog=511,
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """A clean stop: no new work, what is held becomes durable and leaves."""
+        if self._listener is not None:
+            self._listener.close()
+        self._timer.cancel()
+        self.committer.commit()
+        loop = self._loop
+        give_up = loop.time() + _STOP_S
+        while not self.committer.settled and loop.time() < give_up:
+            await asyncio.sleep(0.001)
+        for connection in list(self._connections.values()):
+            connection.end()
+        while self._connections and loop.time() < give_up:
+            await asyncio.sleep(0.001)
+        for connection in list(self._connections.values()):
+            connection.kill()
+        self.committer.commit()
+        self.store.close()
+
+    # --- connections
+
+    def next_client_id(self) -> int:
+        self._client_id += 1
+        return self._client_id
+
+    def accept(self, connection: Connection) -> bool:
+        if len(self._connections) >= self.settings.maxclients:
+            self.connections_rejected += 1
+            return False
+        self.connections_received += 1
+        self._connections[connection.id] = connection
+        if self.settings.timeout:
+            self._timer.touch()
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        """The client is gone: its wait, its watches, what it was never sent."""
+        if self._connections.pop(connection.id, None) is None:
+            return
+        self._monitors.pop(connection.id, None)
+        if connection.waiter is not None:
+            self.waiters.remove(connection.waiter)
+            connection.waiter = None
+        for db, key in connection.watched:
+            self.keyspace.unwatch(db, key)
+        connection.watched.clear()
+        claims = connection.drop()
+        if claims:
+            self.keyspace.return_claims(claims)
+            self._settle(self.clock.now_ms())
+            self._serve()
+
+    def ready(self, connection: Connection) -> None:
+        """Give the connection a turn after those that stand in line."""
+        if not connection.scheduled:
+            connection.scheduled = True
+            if not self._ready:
+                self._loop.call_soon(self._take_turns)
+            self._ready.append(connection)
+
+    def _take_turns(self) -> None:
+        for _ in range(len(self._ready)):
+            connection = self._ready.popleft()
+            connection.scheduled = False
+            connection.take_turn()
+        if self._ready:
+            self._loop.call_soon(self._take_turns)
+
+    # --- one command
+
+    def read_clock(self, ctx: Context) -> int:
+        """Bring the context's clocks up to date; keys that expired go."""
+        now_ms = self.clock.now_ms()
+        if now_ms != ctx.now_ms:
+            ctx.now_ms = now_ms
+            ctx.wall_us = self.clock.wall_us()
+            ctx.wall_ms = ctx.wall_us // 1000
+            expiry_ms = self.keyspace.next_expiry()
+            if expiry_ms is not None and expiry_ms <= ctx.wall_ms:
+                self._expire_keys(now_ms, ctx.wall_ms)
+        return now_ms
+
+    def execute(self, connection: Connection, request: list[bytes]) -> None:
+        """Run one request of a connection whose turn it is."""
+        self.commands_processed += 1
+        connection.last_request = request
+        ctx = connection.context
+        if self._monitors:
+            self._feed_monitors(ctx, request)
+        answer = self._dispatch(ctx, request)
+        claims = self._settle(ctx.now_ms)
+        if isinstance(answer, Block):
+            connection.park(self.waiters.park(connection, request, answer))
+            self._timer.touch()
+        elif isinstance(answer, Outcome):
+            self._answer(connection, answer.reply, claims)
+            for effect in answer.effects:
+                self._apply(effect, connection)
+        else:
+            self._answer(connection, answer, claims)
+        if self._touched:
+            self._serve()
+
+    def _dispatch(self, ctx: Context, request: Sequence[bytes]) -> Answer:
+        for _ in range(_COLD_READS_MAX):
+            try:
+                return dispatch(ctx, request)
+            except NotResident as missing:
+                self.load(missing)
+            except Exception:
+                self._report(request)
+                return _INTERNAL_ERROR
+        return _INTERNAL_ERROR
+
+    def _report(self, request: Sequence[bytes]) -> None:
+        """A handler's bug. With changes made by half, memory cannot be trusted."""
+        traceback.print_exc()
+        name = request[0][:32]
+        if self.keyspace.changes:
+            self._fatal(f"{name!r} failed after it had changed something")
+        print(f"felixresp: {name!r} failed; nothing changed", file=sys.stderr)
+
+    def _answer(
+        self, connection: Connection, reply: Reply, claims: Sequence[HandOut]
+    ) -> None:
+        if type(reply) is Error:
+            self.errors[reply.text.split(b" ", 1)[0][:32].decode("latin-1")] += 1
+        connection.reply(reply, claims)
+
+    def _settle(self, now_ms: int) -> Sequence[HandOut]:
+        """Take what a command changed and handed out; note the keys it touched."""
+        keyspace = self.keyspace
+        if keyspace.changes:
+            changes = keyspace.take()
+            self.committer.add(changes, now_ms)
+            if self._tick_due_ms is None:
+                self._tick_due_ms = now_ms + _TICK_MS
+            self._timer.touch()
+            if self.waiters.count:
+                self._touch(changes)
+        if not keyspace.handed:
+            return ()
+        claims, keyspace.handed = keyspace.handed, []
+        return claims
+
+    def _touch(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            if change.WAKES:
+                target = change.target
+                value = target.stream if isinstance(target, Group) else target
+                if (value.db, value.key) in self.waiters:
+                    self._touched[value.db, value.key] = None
+                if isinstance(change, Renamed):
+                    old = change.old_db, change.old_key
+                    if old in self.waiters:
+                        self._touched[old] = None
+
+    def _serve(self) -> None:
+        """Serve waiters until nothing they changed touches another one."""
+        if self._serving:
+            return
+        self._serving = True
+        try:
+            while self._touched:
+                key = next(iter(self._touched))
+                del self._touched[key]
+                for waiter in self.waiters.in_turn(key):
+                    self._try(key, waiter)
+        finally:
+            self._serving = False
+
+    def _try(self, key: Key, waiter: Waiter) -> None:
+        connection = waiter.connection
+        ctx = connection.context
+        self.read_clock(ctx)
+        ctx.deadline_ms = waiter.deadline_ms
+        ctx.frozen_ids = waiter.frozen_ids
+        ctx.waiters_left = self.waiters.ahead(key, waiter)
+        answer = self._dispatch(ctx, waiter.request)
+        ctx.deadline_ms = ctx.frozen_ids = None
+        ctx.waiters_left = 1
+        claims = self._settle(ctx.now_ms)
+        if isinstance(answer, Block):
+            return
+        self.waiters.remove(waiter)
+        reply = answer.reply if isinstance(answer, Outcome) else answer
+        self._answer(connection, reply, claims)
+        connection.resume()
+
+    # --- effects
+
+    def _apply(self, effect: Effect, connection: Connection) -> None:
+        match effect:
+            case Close():
+                connection.end()
+            case Monitor():
+                connection.monitoring = True
+                self._monitors[connection.id] = connection
+            case Reset():
+                connection.monitoring = False
+                self._monitors.pop(connection.id, None)
+            case Kill():
+                self._kill(effect, connection)
+            case Shutdown():
+                self.stopped.set()
+
+    def _kill(self, effect: Kill, by: Connection) -> None:
+        for client_id in effect.client_ids:
+            connection = self._connections.get(client_id)
+            if connection is by:
+                connection.end()
+            elif connection is not None:
+                connection.kill()
+
+    def _feed_monitors(self, ctx: Context, request: list[bytes]) -> None:
+        output_bytes_max = self.settings.client_output_buffer_bytes
+        for line in monitor_lines(ctx, request):
+            for monitor in list(self._monitors.values()):
+                monitor.reply(line)
+                monitor.output.flush()
+                if monitor.output.size_bytes() > output_bytes_max:
+                    monitor.kill()
+
+    # --- time
+
+    def _on_time(self) -> None:
+        now_ms = self.clock.now_ms()
+        self._expire_keys(now_ms, self.clock.wall_ms())
+        deadline_ms = self.keyspace.next_deadline()
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            self.keyspace.expire_claims(now_ms)
+            self._settle(now_ms)
+            self._serve()
+        while waiter := self.waiters.pop_due(now_ms):
+            waiter.connection.reply(NIL_ARRAY)
+            waiter.connection.resume()
+        lazy_due_ms = self.committer.lazy_due_ms
+        if lazy_due_ms is not None and lazy_due_ms <= now_ms:
+            self.committer.commit()
+        if self._tick_due_ms is not None and self._tick_due_ms <= now_ms:
+            delay_ms = self.store.tick(now_ms)
+            self._tick_due_ms = None if delay_ms is None else now_ms + delay_ms
+        idle_check_ms = self._next_idle_check()
+        if idle_check_ms is not None and idle_check_ms <= now_ms:
+            self._close_idle(now_ms)
+
+    def _next_lapse(self) -> int | None:
+        return self.keyspace.next_deadline()
+
+    def _next_expiry(self) -> int | None:
+        """The wall clock's next expiry on the clock of the timer."""
+        expiry_ms = self.keyspace.next_expiry()
+        if expiry_ms is None:
+            return None
+        return expiry_ms - self.clock.wall_ms() + self.clock.now_ms()
+
+    def _expire_keys(self, now_ms: int, wall_ms: int) -> None:
+        self.keyspace.expire_due(wall_ms)
+        self._settle(now_ms)
+        self._serve()
+
+    def _next_idle_check(self) -> int | None:
+        return self._idle_check_ms if self.settings.timeout else None
+
+    def _close_idle(self, now_ms: int) -> None:
+        self._idle_check_ms = now_ms + _IDLE_CHECK_MS
+        latest_ms = now_ms - self.settings.timeout * 1000
+        for connection in list(self._connections.values()):
+            if connection.active_ms < latest_ms and not (
+                connection.blocked or connection.monitoring
+            ):
+                connection.end()
+
+    # --- the store
+
+    def load(self, missing: NotResident) -> None:
+        self.store.read(missing.stream, missing.nodes)
+
+    def read_slice(self, part: Slice) -> bytes:
+        """The bytes of a deferred part, which is done with then."""
+        if not part.node.resident:
+            self.store.read(part.stream, [part.node])
+        data = part.bytes()
+        part.release()
+        return data
+
+    def writable(self) -> bool:
+        return self.store.writable()
+
+    def _on_failure(self, failure: Failure) -> None:
+        """Batches were lost: so are the replies that saw them, and the memory."""
+        word = "may not have been" if failure.unknown else "were not"
+        partitions = ", ".join(map(str, failure.partitions))
+        print(f"felixresp: changes of {partitions} {word} written", file=sys.stderr)
+        self.committer.abandon()
+        for connection in list(self._connections.values()):
+            if connection.output.waiting or connection.waiter or connection.watched:
+                connection.kill()
+        self.keyspace = Keyspace(self.settings)
+        self.store.open(self.keyspace)
+        self.keyspace.take()
+        for connection in self._connections.values():
+            connection.context.keyspace = self.keyspace
+        self._timer.touch()
+
+    # --- what handlers ask
+
+    def info(self) -> Mapping[str, Mapping[str, object]]:
+        return describe_server(self)
+
+    def clients(self) -> Sequence[Client]:
+        return list(self._connections.values())
+
+    def unblock(self, client_id: int, *, error: bool) -> bool:
+        connection = self._connections.get(client_id)
+        if connection is None or connection.waiter is None:
+            return False
+        self.waiters.remove(connection.waiter)
+        connection.reply(_UNBLOCKED if error else NIL_ARRAY)
+        connection.resume()
+        return True
+
+    def reset_statistics(self) -> None:
+        self.commands_processed = 0
+        self.connections_received = self.connections_rejected = 0
+        self.errors.clear()
+
+    def command_name(self, request: Sequence[bytes]) -> str:
+        """As CLIENT LIST shows the last command."""
+        if not request:
+            return "NULL"
+        try:
+            return find(COMMANDS, request).name.decode()
+        except CommandError:
+            return "NULL"

@@ -1,0 +1,135 @@
+"""Requests against a keyspace, as the server would dispatch them, without one.
+
+``Driver.run("SET a 1")`` returns the handler's answer; time stands still unless
+a test moves ``now_ms`` and ``wall_ms``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from felixresp.commands.context import Answer, Context
+from felixresp.commands.dispatch import dispatch
+from felixresp.config import Settings
+from felixresp.engine.changes import Change
+from felixresp.engine.errors import NotResident
+from felixresp.engine.keyspace import Keyspace
+from felixresp.protocol.reply import Error
+
+WALL_MS = 1_700_000_000_000
+NOW_MS = 1_600_000_000_000
+
+
+@dataclass(slots=True)
+class FakeClient:
+    """One connection's state."""
+
+    id: int = 1
+    db: int = 0
+    resp: int = 2
+    user: str = "default"
+    authenticated: bool = True
+    name: bytes = b""
+    lib_name: bytes = b""
+    lib_version: bytes = b""
+    no_evict: bool = False
+    no_touch: bool = False
+    address: bytes = b"127.0.0.1:50001"
+    local_address: bytes = b"127.0.0.1:6379"
+    created_ms: int = NOW_MS
+    active_ms: int = NOW_MS
+    queued: list[list[bytes]] | None = None
+    queued_bytes: int = 0
+    queue_failed: bool = False
+    watched: dict[tuple[int, bytes], int] = field(default_factory=dict)
+    blocked: bool = False
+
+    def describe(self, now_ms: int) -> bytes:
+        return b"id=%d age=%d" % (self.id, (now_ms - self.created_ms) // 1000)
+
+
+@dataclass(slots=True)
+class FakeServer:
+    """What handlers ask of the server, and what they asked it to do."""
+
+    settings: Settings
+    connected: list[FakeClient] = field(default_factory=list)
+    unblocked: list[tuple[int, bool]] = field(default_factory=list)
+    loaded: list[NotResident] = field(default_factory=list)
+    resets: int = 0
+    space_left: bool = True
+
+    def info(self) -> Mapping[str, Mapping[str, object]]:
+        return {
+            "Server": {"redis_version": "7.2.4", "tcp_port": 6379},
+            "Clients": {"connected_clients": len(self.connected)},
+        }
+
+    def clients(self) -> Sequence[FakeClient]:
+        return self.connected
+
+    def unblock(self, client_id: int, *, error: bool) -> bool:
+        self.unblocked.append((client_id, error))
+        return any(c.id == client_id and c.blocked for c in self.connected)
+
+    def reset_statistics(self) -> None:
+        self.resets += 1
+
+    def writable(self) -> bool:
+        return self.space_left
+
+    def load(self, missing: NotResident) -> None:
+        self.loaded.append(missing)
+
+
+class Driver:
+    """A keyspace, a server and one client at hand; ``connect`` makes more."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.keyspace = Keyspace(self.settings)
+        self.server = FakeServer(self.settings)
+        self.now_ms = NOW_MS
+        self.wall_ms = WALL_MS
+        self.changes: list[Change] = []  # of the last command
+        self.client = self.connect()
+
+    def connect(self) -> FakeClient:
+        number = len(self.server.connected) + 1
+        client = FakeClient(id=number, address=b"127.0.0.1:%d" % (50000 + number))
+        self.server.connected.append(client)
+        return client
+
+    def context(self, client: FakeClient | None = None) -> Context:
+        return Context(
+            self.keyspace,
+            self.settings,
+            self.server,
+            client or self.client,
+            self.now_ms,
+            self.wall_ms,
+            self.wall_ms * 1000,
+        )
+
+    def run(
+        self,
+        request: str | Sequence[bytes],
+        client: FakeClient | None = None,
+        context: Context | None = None,
+    ) -> Answer:
+        """A line is split as a shell would; bytes go as they are."""
+        if isinstance(request, str):
+            request = [word.encode() for word in shlex.split(request)]
+        self.keyspace.expire_due(self.wall_ms)
+        self.keyspace.take()
+        answer = dispatch(context or self.context(client), request)
+        self.changes = self.keyspace.take()
+        return answer
+
+    def error(self, request: str | Sequence[bytes]) -> str:
+        """The text of the error that the request must answer."""
+        answer = self.run(request)
+        assert isinstance(answer, Error), answer
+        return answer.text.decode("latin-1")
