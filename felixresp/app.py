@@ -18,39 +18,7 @@ from .clock import SystemClock
 from .config import Settings
 from .server.server import Server
 from .storage.base import Recovered, StoreError
-
-try:
-    from .storage.journal import JournalStore
-except ImportError:  # STAND-IN until storage exists; removed then
-
-    class JournalStore:  # type: ignore[no-redef]
-        partitions, atomic = 1, True
-
-        def __init__(self, directory, settings):
-            self.seq = 0
-
-        def open(self, keyspace):
-            return Recovered()
-
-        def acquire(self, partition):
-            return 1
-
-        def submit(self, batches):
-            self.seq += 1
-            self.on_durable(self.seq)
-            return self.seq
-
-        def read(self, stream, nodes):
-            raise AssertionError
-
-        def writable(self):
-            return True
-
-        def tick(self, now_ms):
-            return None
-
-        def close(self):
-            pass
+from .storage.journal import JournalStore
 
 
 class StartError(Exception):

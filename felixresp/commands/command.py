@@ -113,7 +113,7 @@ class Command:
         try:
             return self.handler(ctx, Args(request, self.place))
         except CommandError as exc:
-            return error_reply(exc.text)
+            return Error(exc.text)
         except WrongType:
             return Error(WRONG_TYPE)
 
@@ -136,10 +136,3 @@ def narrow(command: Command, request: Sequence[bytes]) -> Command:
     if not command.accepts(len(request)):
         raise wrong_arity(command.name)
     return command
-
-
-def error_reply(text: bytes) -> Error:
-    """An error line may repeat a client's word, so line ends become spaces."""
-    if b"\n" in text or b"\r" in text:
-        text = text.replace(b"\r", b" ").replace(b"\n", b" ")
-    return Error(text)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..config import Settings
 from ..engine.errors import NotResident
+from ..engine.ids import EntryID
 from ..engine.keyspace import Keyspace
 from ..protocol.reply import Reply
 
 if TYPE_CHECKING:
     from .args import Args
+
+_T = TypeVar("_T")
+_BATCH_IDS = 100
 
 
 class Client(Protocol):
@@ -88,6 +93,27 @@ class Context:
     deadline_ms: int | None = None  # set when a blocked request runs again
     frozen_ids: Sequence[int] | None = None  # what XREAD's $ meant when it blocked
     waiters_left: int = 1  # clients still waiting on this key and group, this one too
+
+    def at_once(self, step: Callable[[], _T]) -> _T:
+        """A step after the first change: the request cannot be run again, so
+        missing nodes are read here."""
+        while True:
+            try:
+                return step()
+            except NotResident as missing:
+                self.server.load(missing)
+
+    def in_batches(
+        self, verb: Callable[[Sequence[EntryID]], int], ids: Sequence[EntryID]
+    ) -> int:
+        """Count over many ids, some at a time: however many nodes hold them, those
+        of one batch fit in memory together."""
+        if len(ids) <= _BATCH_IDS:
+            return verb(ids)
+        batches = range(0, len(ids), _BATCH_IDS)
+        return sum(
+            self.at_once(partial(verb, ids[at : at + _BATCH_IDS])) for at in batches
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..engine.errors import WrongType
 from ..protocol.reply import QUEUED, Error, Reply
 from .args import Args
-from .command import Command, error_reply, narrow
+from .command import Command, narrow
 from .context import Answer, Client, Context
 from .errors import (
     MULTI_TOO_LARGE,
@@ -60,7 +60,7 @@ def dispatch(ctx: Context, request: Sequence[bytes]) -> Answer:
     try:
         return command.handler(ctx, Args(request, command.place))
     except CommandError as exc:
-        return error_reply(exc.text)
+        return Error(exc.text)
     except WrongType:
         return Error(WRONG_TYPE)
 
@@ -89,7 +89,7 @@ def _refuse(ctx: Context, command: Command | None, error: CommandError) -> Reply
     client: Client = ctx.client
     if command is not None and command.name == b"exec":
         end_multi(ctx)
-        return error_reply(exec_abort(error.text).text)
+        return Error(exec_abort(error.text).text)
     if client.queued is not None:
         client.queue_failed = True
-    return error_reply(error.text)
+    return Error(error.text)

@@ -17,24 +17,12 @@ from .command import Command
 from .facts import FACTS
 
 _WORD = re.compile(r"\[|\]|<|>|\||\.\.\.|[^\s\[\]<>|]+")
-_INTEGERS = frozenset(
-    [
-        "count",
-        "index",
-        "seconds",
-        "milliseconds",
-        "ms",
-        "min-idle-time",
-        "limit",
-        "threshold",
-        "client-id",
-        "maxage",
-        "protover",
-        "entries-read",
-        "entries-added",
-        "entries-added-id",
-    ]
-)
+# fmt: off
+_INTEGERS = frozenset((
+    "client-id", "count", "entries-added", "entries-read", "index", "limit", "maxage",
+    "milliseconds", "min-idle-time", "ms", "protover", "seconds",
+))
+# fmt: on
 
 
 @dataclass(slots=True)

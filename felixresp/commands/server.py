@@ -26,6 +26,7 @@ from .errors import (
 from .glob import matches
 
 _EMBEDDED_BYTES_MAX = 44
+_SAMPLES = 5  # nodes of a stream that are measured
 _KEY_BYTES = 96  # what a key costs besides its own bytes
 
 _SHUTDOWN_WORDS = frozenset((b"NOSAVE", b"SAVE", b"NOW", b"FORCE"))
@@ -143,19 +144,22 @@ def dbsize(ctx: Context, _args: Args) -> Reply:
 
 def memory_usage(ctx: Context, args: Args) -> Reply:
     """MEMORY USAGE key [SAMPLES count]"""
-    key = args.bytes()
+    key, samples = args.bytes(), _SAMPLES
     while args:
         if args.token() != b"SAMPLES" or not args:
             raise CommandError(SYNTAX)
-        if args.int() < 0:
+        samples = args.int()
+        if samples < 0:
             raise CommandError(SYNTAX)
     value = ctx.keyspace.get(ctx.client.db, key)
     if value is None:
         return None
-    size = _KEY_BYTES + len(key)
-    if isinstance(value, Stream):
-        return size + sum(node.kept_bytes for node in value.nodes)
-    return size + len(value.data)
+    own_bytes = _KEY_BYTES + len(key)
+    if not isinstance(value, Stream):
+        return own_bytes + len(value.data)
+    nodes = value.nodes[: samples or None]
+    node_bytes = sum(node.listpack_bytes for node in nodes)
+    return own_bytes + node_bytes * len(value.nodes) // max(len(nodes), 1)
 
 
 def memory_help(_ctx: Context, _args: Args) -> Reply:

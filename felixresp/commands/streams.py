@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..engine.errors import IDTooSmall
-from ..engine.ids import MAX_ID, SEQ_MAX, EntryID, format_id
+from ..engine.ids import MAX_ID, SEQ_MAX, EntryID
 from ..engine.stream import Stream
 from ..protocol.reply import NIL_ARRAY, OK, Entries, Reply
 from .args import Args, entry_id
@@ -30,6 +29,7 @@ from .errors import (
 from .ranges import end_id, start_id
 from .trimming import Trim, TrimOptions
 
+_XADD = b"xadd"
 _ENTRY_BYTES_MAX = 1024 * 1024 * 1024
 
 
@@ -43,7 +43,7 @@ def xadd(ctx: Context, args: Args) -> Reply:
         options = _add_options(ctx, args)
         fields = args.rest()
     if not fields or len(fields) % 2:
-        raise wrong_arity(b"xadd")
+        raise wrong_arity(_XADD)
     if options.id == 0:
         raise CommandError(ID_ZERO)
 
@@ -85,7 +85,8 @@ def xdel(ctx: Context, args: Args) -> Reply:
     stream = ctx.keyspace.stream(ctx.client.db, args.bytes())
     if stream is None:
         return 0
-    return stream.delete([entry_id(word) for word in args.rest()])
+    ids = [entry_id(word) for word in args.rest()]
+    return ctx.in_batches(stream.delete, ids)
 
 
 def xtrim(ctx: Context, args: Args) -> Reply:
@@ -168,15 +169,15 @@ def _add_options(ctx: Context, args: Args) -> _AddOptions:
             break  # the ID
         args.bytes()
     if not args:
-        raise wrong_arity(b"xadd")
+        raise wrong_arity(_XADD)
+    id_: EntryID | None = None
+    ms: int | None = None
     word = args.bytes()
-    trim = trimming.trim(ctx.settings)
-    if word == b"*":
-        return _AddOptions(no_make=no_make, trim=trim)
     if word.endswith(b"-*"):
         ms = entry_id(word[:-1] + b"0") >> 64
-        return _AddOptions(ms=ms, no_make=no_make, trim=trim)
-    return _AddOptions(entry_id(word), no_make=no_make, trim=trim)
+    elif word != b"*":
+        id_ = entry_id(word)
+    return _AddOptions(id_, ms, no_make, trimming.trim(ctx.settings))
 
 
 def _new_id(stream: Stream | None, options: _AddOptions, wall_ms: int) -> EntryID:
@@ -211,7 +212,3 @@ def _range(
     if count is not None and count <= 0:
         return NIL_ARRAY
     return Entries(*stream.range(first, last, count, reverse=reverse))
-
-
-def ids_reply(ids: Sequence[EntryID]) -> Reply:
-    return [format_id(id_) for id_ in ids]

@@ -13,14 +13,20 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from . import (
+    claims,
     clients,
     connection,
+    dead_letters,
+    groups,
+    reading,
     server,
+    streams,
     strings,
     transactions,
+    xinfo,
 )
 from . import keys as key
-from .command import Command, Flags, Keys, keys
+from .command import Command, Flags, Keys, keys, keys_after
 from .context import Handler
 from .introspection import Introspection
 
@@ -49,7 +55,7 @@ SIGN_IN = MULTI | Flags.NO_AUTH
 
 # fmt: off
 _ROWS: Sequence[Row] = (
-     # name                   arityflags                      keys                          categories              handler
+    # name                  arity flags                      keys                          categories              handler
     ("AUTH",                   -2, SIGN_IN,                   None,                         "connection",           connection.auth),
     ("CLIENT",                 -2, NONE,                      None,                         "",                     server.container),
     ("CLIENT|GETNAME",          2, CLIENT,                    None,                         "connection",           clients.getname),
@@ -93,6 +99,38 @@ _ROWS: Sequence[Row] = (
     ("GET",                     2, R | FAST,                  keys(1, 1, 1, "RO access"),   "string",               strings.get),
     ("SET",                    -3, W | OOM,                   keys(1, 1, 1, "RW access update variable_flags"), "string",               strings.set_),
     ("STRLEN",                  2, R | FAST,                  keys(1, 1, 1, "RO"),          "string",               strings.strlen),
+
+    ("XADD",                   -5, W | OOM | FAST,            keys(1, 1, 1, "RW update"),   "stream",               streams.xadd),
+    ("XDEL",                   -3, W | FAST,                  keys(1, 1, 1, "RW delete"),   "stream",               streams.xdel),
+    ("XLEN",                    2, R | FAST,                  keys(1, 1, 1, "RO"),          "stream",               streams.xlen),
+    ("XRANGE",                 -4, R,                         keys(1, 1, 1, "RO access"),   "stream",               streams.xrange),
+    ("XREAD",                  -4, R | BLOCK | MOVABLE,       keys_after(b"STREAMS", 1, "RO access"), "stream",               reading.xread),
+    ("XREVRANGE",              -4, R,                         keys(1, 1, 1, "RO access"),   "stream",               streams.xrevrange),
+    ("XSETID",                 -3, W | OOM | FAST,            keys(1, 1, 1, "RW update"),   "stream",               streams.xsetid),
+    ("XTRIM",                  -4, W,                         keys(1, 1, 1, "RW delete"),   "stream",               streams.xtrim),
+    ("XACK",                    -4, W | FAST,                   keys(1, 1, 1, "RW update"),   "stream consume",       claims.xack),
+    ("XAUTOCLAIM",              -6, W | FAST,                   keys(1, 1, 1, "RW delete"),   "stream consume",       claims.xautoclaim),
+    ("XCLAIM",                  -6, W | FAST,                   keys(1, 1, 1, "RW update"),   "stream consume",       claims.xclaim),
+    ("XPENDING",                -3, R,                          keys(1, 1, 1, "RO access"),   "stream consume",       claims.xpending),
+    ("XREADGROUP",             -7, W | BLOCK | MOVABLE,       keys_after(b"STREAMS", 4, "RO access"), "stream consume",       reading.xreadgroup),
+    ("XGROUP",                 -2, NONE,                      None,                         "",                     server.container),
+    ("XGROUP|CREATE",          -5, W | OOM,                   keys(2, 2, 1, "RW insert"),   "stream manage",        groups.create),
+    ("XGROUP|CREATECONSUMER",   5, W | OOM,                   keys(2, 2, 1, "RW insert"),   "stream manage",        groups.createconsumer),
+    ("XGROUP|DELCONSUMER",      5, W,                         keys(2, 2, 1, "RW delete"),   "stream manage",        groups.delconsumer),
+    ("XGROUP|DESTROY",          4, W,                         keys(2, 2, 1, "RW delete"),   "stream manage",        groups.destroy),
+    ("XGROUP|HELP",             2, ANY,                       None,                         "stream",               groups.help_),
+    ("XGROUP|SETID",           -5, W,                         keys(2, 2, 1, "RW update"),   "stream manage",        groups.setid),
+    ("XINFO",                   -2, NONE,                       None,                         "",                     server.container),
+    ("XINFO|CONSUMERS",          4, R,                          keys(2, 2, 1, "RO access"),   "stream",               xinfo.consumers),
+    ("XINFO|GROUPS",             3, R,                          keys(2, 2, 1, "RO access"),   "stream",               xinfo.groups),
+    ("XINFO|HELP",               2, ANY,                        None,                         "stream",               xinfo.help_),
+    ("XINFO|STREAM",            -3, R,                          keys(2, 2, 1, "RO access"),   "stream",               xinfo.stream),
+    ("XDLQ",                    -2, NONE,                       None,                         "",                     server.container),
+    ("XDLQ|DISCARD",            -5, W,                          keys(2, 2, 1, "RW delete"),   "stream manage",        dead_letters.discard),
+    ("XDLQ|HELP",                2, ANY,                        None,                         "stream",               dead_letters.help_),
+    ("XDLQ|LEN",                 4, R,                          keys(2, 2, 1, "RO"),          "stream consume",       dead_letters.len_),
+    ("XDLQ|LIST",               -4, R,                          keys(2, 2, 1, "RO access"),   "stream consume",       dead_letters.list_),
+    ("XDLQ|REDRIVE",            -5, W,                          keys(2, 2, 1, "RW update"),   "stream manage",        dead_letters.redrive),
 
     ("DISCARD",                 1, MULTI | NOW,               None,                         "transaction",          transactions.discard),
     ("EXEC",                    1, CLIENT | NOW | NO_SLOWLOG, None,                         "transaction",          _exec),

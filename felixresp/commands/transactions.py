@@ -7,8 +7,8 @@ inside it, and a cold read is loaded at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from ..engine.errors import NotResident
 from ..protocol.reply import NIL_ARRAY, OK, Reply
 from .args import Args
 from .command import Command, find
@@ -108,7 +108,7 @@ def _run_all(ctx: Context, queued: Sequence[tuple[Command, list[bytes]]]) -> Ans
     replies: list[Reply] = []
     effects: list[Effect] = []
     for command, request in queued:
-        answer = _run(ctx, command, request)
+        answer = ctx.at_once(partial(command.run, ctx, request))
         if isinstance(answer, Outcome):
             effects += answer.effects
             answer = answer.reply
@@ -116,11 +116,3 @@ def _run_all(ctx: Context, queued: Sequence[tuple[Command, list[bytes]]]) -> Ans
             answer = NIL_ARRAY
         replies.append(answer)
     return Outcome(replies, effects) if effects else replies
-
-
-def _run(ctx: Context, command: Command, request: list[bytes]) -> Answer:
-    while True:
-        try:
-            return command.run(ctx, request)
-        except NotResident as exc:
-            ctx.server.load(exc)

@@ -137,8 +137,6 @@ def end_claims(group: Group, ids: Sequence[EntryID], now_ms: int) -> None:
     if owed:
         group.owe(owed)
         group.stream.keyspace.changes.append(Lapsed(group, tuple(owed)))
-    elif group.starved:
-        _ready(group)
 
 
 def next_deadline(group: Group) -> int | None:
@@ -183,9 +181,9 @@ def learn(group: Group, min_idle_ms: int, now_ms: int) -> bool:
     wanted = min(min_idle_ms, settings.group_max_visibility_ms)
     if settings.group_learn_visibility != "yes" or wanted <= group.visibility_ms:
         return False
+    expire(group, now_ms)
     more = wanted - group.visibility_ms
     group.learned_visibility_ms = wanted
-    expire(group, now_ms)
     moved = []
     for deadline_ms, rank, handout in group.deadlines:
         handout.deadline_ms = deadline_ms + more
@@ -211,7 +209,7 @@ def may_be_gone(stream: Stream, id_: EntryID) -> bool:
 def _lost_delivery(group: Group, id_: EntryID) -> bool:
     """Whether the entry may have been handed out just before a crash."""
     return (
-        group.head < id_ <= group.stream.recovered_tail
+        group.head < id_ <= group.recovered_tail
         and id_ not in group.ahead
         and group.stream.contains(id_)
     )
@@ -233,6 +231,8 @@ def record_losses(
         group.record(Finished(group, list(gone)))
     if letters:
         group.record(Died(group, tuple(letters)))
+    if group.starved and (gone or letters):
+        _ready(group)
 
 
 def letters_for(
@@ -270,13 +270,8 @@ def hand_over(
     change = Claimed(group, consumer, tallies, handed_ms)
     handout = group.apply_claimed(change)
     group.stream.keyspace.changes.append(change)
-    arm(group, handout, now_ms, client_id)
-    return handout
-
-
-def arm(group: Group, handout: HandOut, now_ms: int, client_id: int) -> None:
     group.arm(handout, now_ms, client_id)
-    group.stream.keyspace.handed.append(handout)
+    return handout
 
 
 def _ready(group: Group) -> None:

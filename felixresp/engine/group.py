@@ -70,6 +70,7 @@ class Group:
         "passed",
         "pending",
         "polls_capped",
+        "recovered_tail",
         "skipped",
         "starved",
         "stream",
@@ -94,6 +95,8 @@ class Group:
         self.behind: list[EntryID] = []  # put back at or below the cursor
         self.out_of_turn: EntryID = 0  # above the head no entry beyond it is known
         self.learned_visibility_ms = 0
+        # after a crash: acks up to here settle entries whose delivery was lost
+        self.recovered_tail: EntryID = 0
         # bookkeeping that no restart needs
         self.deadlines: list[tuple[int, int, HandOut]] = []
         self.armed_ms: int | None = None  # when the keyspace will look at us
@@ -110,12 +113,16 @@ class Group:
 
     @property
     def unread(self) -> int:
-        """New entries: above the head, and not taken out of turn."""
+        """New entries: above the head, and not taken out of turn.
+
+        Raises NotResident.
+        """
         above = self.stream.length - self.passed
         if self.head >= self.out_of_turn:
             return above
         taken = self.pending.keys() | self.ahead | self.dead_letters.listed.keys()
-        return max(above - sum(id_ > self.head for id_ in taken), 0)
+        contains = self.stream.contains
+        return above - sum(id_ > self.head and contains(id_) for id_ in taken)
 
     @property
     def lag(self) -> int:
@@ -137,10 +144,18 @@ class Group:
 
     def pending_from(self, start: EntryID = 0) -> Iterator[EntryID]:
         """Pending ids at or above ``start``, ascending."""
-        for ids in (self.behind, self._order):
-            for at in range(bisect_left(ids, start), len(ids)):
+        for ids, low in ((self.behind, 0), (self._order, self._low)):
+            for at in range(bisect_left(ids, start, low), len(ids)):
                 if ids[at] in self.pending:
                     yield ids[at]
+
+    def last_pending(self) -> EntryID:
+        """The highest pending id, 0 when there is none."""
+        for ids, low in ((self._order, self._low), (self.behind, 0)):
+            for at in range(len(ids) - 1, low - 1, -1):
+                if ids[at] in self.pending:
+                    return ids[at]
+        return 0
 
     def owed_from(self, start: EntryID = 0) -> Iterator[EntryID]:
         """Owed ids at or above ``start``, ascending."""
@@ -209,12 +224,13 @@ class Group:
         back = change.head < self.head
         self.head, self.entries_read = change.head, change.entries_read
         self.passed = change.passed
-        self._order = [id_ for id_ in self._order if id_ in self.pending]
-        self._low = 0
+        self.cursor = min(self.cursor, change.head)
+        waiting = sorted(self.pending)
+        split = bisect_left(waiting, self.cursor + 1)
+        self.behind, self._order, self._low = waiting[:split], waiting[split:], 0
         self.ahead = {id_ for id_ in self.ahead if id_ > self.head}
         if back:
             listed = self.dead_letters.listed
-            self.cursor = min(self.cursor, change.head)
             top = (*self.pending, *listed, *self.ahead, self.out_of_turn)
             self.out_of_turn = max(top)
         self._advance()
@@ -247,6 +263,8 @@ class Group:
         for id_ in change.ids:
             self.dead_letters.remove(id_)
             self._cut.dead.add(id_)
+            if id_ > self.head:  # after SETID back: still finished, never new
+                self.ahead.add(id_)
 
     def apply_consumer_created(self, change: ConsumerCreated) -> None:
         self.touch()
@@ -283,8 +301,9 @@ class Group:
             if at == len(order) or order[at] != id_:
                 order.insert(at, id_)
 
-    def recover(self) -> None:
+    def recover(self, tail: EntryID) -> None:
         """After a restart every claim is over: all that is pending is owed."""
+        self.recovered_tail = tail
         self.owe(sorted(self.pending))
 
     def arm(self, handout: HandOut, now_ms: int, client_id: int) -> None:
@@ -303,13 +322,14 @@ class Group:
     def _remember(self, ids: list[EntryID]) -> None:
         order = self._order
         if order and ids[0] <= order[-1]:
-            waiting = [id_ for id_ in order if id_ in self.pending]
+            waiting = [id_ for id_ in order[self._low :] if id_ in self.pending]
             self._order = sorted({*waiting, *ids})
             self._low = 0
             return
         order += ids
         if len(order) > 2 * len(self.pending) + len(ids) + _SLACK:
-            waiting = [id_ for id_ in order[: -len(ids)] if id_ in self.pending]
+            known = order[self._low : -len(ids)]
+            waiting = [id_ for id_ in known if id_ in self.pending]
             self._order = waiting + ids
             self._low = 0
 

@@ -68,7 +68,8 @@ class Keyspace:
         ]
         self._orders = [KeyOrder(database) for database in self.databases]
         self.changes: list[Change] = []
-        self.handed: list[HandOut] = []  # by the command just run
+        # by the command just run, at the cost of an attempt
+        self.handed: list[HandOut] = []
         self.cache = NodeCache()
         self.next_number = 1  # of streams, strings and groups; never reused
         self.epoch = 0  # counts the cuts; a value of another epoch is unchanged
@@ -290,9 +291,9 @@ class Keyspace:
         for database in self.databases:
             for value in database.values():
                 if isinstance(value, Stream):
-                    value.recovered_tail = value.last_id if crashed else 0
+                    tail = value.last_id if crashed else 0
                     for group in value.groups.values():
-                        group.recover()
+                        group.recover(tail)
         self.changes = []
 
     # ---
@@ -342,8 +343,10 @@ class Keyspace:
             heappush(self._expiries, (value.expire_ms, self.next_rank(), value))
 
     def _note_version(self, change: Change) -> None:
-        target = change.target
-        value = target.stream if isinstance(target, Group) else target
+        """As in Redis, what happens to groups, and XSETID, touches no key."""
+        value = change.target
+        if isinstance(value, Group) or isinstance(change, StreamSet):
+            return
         places = [(value.db, value.key)]
         if isinstance(change, Renamed):
             places.append((change.old_db, change.old_key))

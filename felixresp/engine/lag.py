@@ -17,13 +17,24 @@ if TYPE_CHECKING:
 
 
 def entries_read_after(group: Group, ids: Sequence[EntryID]) -> int | None:
-    """The counter after ``ids`` were read, ascending and not empty."""
+    """The counter after ``ids`` were read, ascending and not empty.
+
+    As if they were read one by one: once the counter is known it counts on.
+    """
     stream, read = group.stream, group.entries_read
     hole = stream.max_deleted_id
-    no_hole = not hole or hole < group.head
-    if read is not None and no_hole and group.head >= stream.first_id():
+    head = group.head
+    if read is not None and _counts_on(hole, head) and head >= stream.first_id():
         return read + len(ids)
+    read = estimate(stream, ids[0])
+    if read is not None and _counts_on(hole, ids[0]):
+        return read + len(ids) - 1
     return estimate(stream, ids[-1])
+
+
+def _counts_on(hole: EntryID, position: EntryID) -> bool:
+    """Whether nothing was deleted beyond the position."""
+    return not hole or hole < position
 
 
 def estimate(stream: Stream, id_: EntryID) -> int | None:

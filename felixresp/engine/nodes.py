@@ -172,20 +172,6 @@ class View:
         start = self._ends[position - 1] if position else 0
         return self.node.payload[start : self._ends[position]]
 
-    def run(self, start: int, stop: int) -> bytes:
-        """The raw live entries from ``start`` up to ``stop``, back to back."""
-        if self.node.dead:
-            live = [i for i in range(start, stop) if self.is_live(i)]
-            return b"".join([self.entry(i) for i in live])
-        if self._ends is None:
-            assert self.node.entries is not None
-            return b"".join(self.node.entries[start:stop])
-        assert self.node.payload is not None
-        if start >= stop:
-            return b""
-        first = self._ends[start - 1] if start else 0
-        return self.node.payload[first : self._ends[stop - 1]]
-
 
 class Slice:
     """Live entries of one node, read when the socket has room for them.
@@ -233,7 +219,7 @@ def opening_size(fields: Sequence[bytes]) -> int:
     """
     names, values = fields[::2], fields[1::2]
     # the master entry: count, deleted, number of fields, the names, an end mark
-    master = 3 * 2 + sum(map(_element_bytes, names)) + 2
+    master = 4 + _int_bytes(len(names)) + sum(map(_element_bytes, names)) + 2
     # flags, two zero differences, the values, the number of elements
     return master + 6 + sum(map(_element_bytes, values)) + _int_bytes(len(names) + 3)
 
@@ -254,7 +240,8 @@ def following_size(node: Node, id_: EntryID, fields: Sequence[bytes]) -> int:
         body = sum(map(_element_bytes, values))
         return head + body + _int_bytes(len(values) + 3)
     body = sum(map(_element_bytes, fields))
-    return head + 2 + body + _int_bytes(len(fields) + 4)
+    fields_bytes = _int_bytes(len(fields) >> 1)
+    return head + fields_bytes + body + _int_bytes(len(fields) + 4)
 
 
 def _element_bytes(text: bytes) -> int:

@@ -13,7 +13,6 @@ from .claims import (
     EMPTY,
     UNBOUNDED_BYTES,
     Polled,
-    arm,
     expire,
     hand_over,
     is_spent,
@@ -62,7 +61,8 @@ def poll(  # noqa: PLR0913 - the arguments of XREADGROUP >
     else:
         if owed.ids:
             again = {id_: _one_more(group, id_, now_ms) for id_ in owed.ids}
-            hand_over(group, consumer, again, now_ms, now_ms, client_id)
+            handout = hand_over(group, consumer, again, now_ms, now_ms, client_id)
+            group.stream.keyspace.handed.append(handout)
             consumer.active_ms = now_ms
         if new.ids:
             _deliver(group, consumer, new, now_ms, client_id)
@@ -110,6 +110,7 @@ class _New:
     entries: list[bytes]
     head: EntryID  # after them
     scanned: int  # live entries between the old head and the new one
+    entries_read: int | None = None  # Redis's counter, after them
 
 
 _NOTHING_NEW = _New([], [], 0, 0)
@@ -119,7 +120,10 @@ def _plan_new(group: Group, room: int, bytes_max: int) -> _New:
     stream, head = group.stream, group.head
     if head >= group.out_of_turn:
         ids, entries = stream.read_after(head, room, bytes_max)
-        return _New(ids, entries, ids[-1], len(ids)) if ids else _NOTHING_NEW
+        if not ids:
+            return _NOTHING_NEW
+        read = entries_read_after(group, ids)
+        return _New(ids, entries, ids[-1], len(ids), read)
     # some entries above the head were finished, claimed or buried out of turn
     taken = group.pending.keys() | group.ahead | group.dead_letters.listed.keys()
     plan = _New([], [], head, 0)
@@ -134,6 +138,8 @@ def _plan_new(group: Group, room: int, bytes_max: int) -> _New:
                 plan.ids.append(id_)
                 plan.entries.append(entry)
                 bytes_max -= len(entry)
+    if plan.scanned:
+        plan.entries_read = entries_read_after(group, plan.ids or [plan.head])
     return plan
 
 
@@ -171,12 +177,14 @@ def _one_more(group: Group, id_: EntryID, now_ms: int) -> Tally:
 def _deliver(
     group: Group, consumer: Consumer, new: _New, now_ms: int, client_id: int
 ) -> None:
-    read = entries_read_after(group, new.ids)
     passed = group.passed + new.scanned
-    change = Delivered(group, consumer, new.ids, new.head, read, passed, now_ms)
+    change = Delivered(
+        group, consumer, new.ids, new.head, new.entries_read, passed, now_ms
+    )
     handout = group.apply_delivered(change)
     group.stream.keyspace.changes.append(change)
-    arm(group, handout, now_ms, client_id)
+    group.stream.keyspace.handed.append(handout)
+    group.arm(handout, now_ms, client_id)
 
 
 def _finish_at_once(group: Group, owed: Sequence[EntryID], new: _New) -> None:
@@ -188,5 +196,5 @@ def _finish_at_once(group: Group, owed: Sequence[EntryID], new: _New) -> None:
 
 
 def _pass_over(group: Group, new: _New) -> None:
-    read = entries_read_after(group, new.ids or [new.head])
-    group.record(Passed(group, new.head, read, group.passed + new.scanned))
+    passed = group.passed + new.scanned
+    group.record(Passed(group, new.head, new.entries_read, passed))

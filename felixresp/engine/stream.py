@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from .changes import Appended, Deleted, StreamSet, Trimmed
@@ -52,7 +53,6 @@ class Stream:
         "max_deleted_id",
         "nodes",
         "number",
-        "recovered_tail",
     )
 
     def __init__(self, keyspace: Keyspace, number: int, db: int, key: bytes) -> None:
@@ -67,8 +67,6 @@ class Stream:
         self.length = 0
         self.nodes: list[Node] = []
         self.groups: dict[bytes, Group] = {}
-        # after a crash: acks up to here settle entries whose delivery was lost
-        self.recovered_tail: EntryID = 0
         self.epoch = -1
         self._view: View | None = None
         self._changed_nodes: dict[Node, None] = {}
@@ -156,6 +154,18 @@ class Stream:
         if not node.dead & 1:
             return node.first
         return self.view(node).ids[_first_zero(node.dead)]
+
+    def top_id(self) -> EntryID:
+        """The last live entry's ID, 0 when there is none."""
+        if not self.nodes:
+            return 0
+        node = self.nodes[-1]
+        at = node.count - 1
+        if not node.dead >> at & 1:
+            return node.last
+        while node.dead >> at & 1:
+            at -= 1
+        return self.view(node).ids[at]
 
     def contains(self, id_: EntryID) -> bool:
         return self._find(id_) is not None
@@ -268,6 +278,10 @@ class Stream:
         self.last_id = id_
         self.entries_added += 1
         self.length += 1
+        for group in self.groups.values():
+            if id_ <= group.head:  # SETID put it beyond the tail
+                group.touch()
+                group.passed += 1
 
     def apply_deleted(self, change: Deleted) -> None:
         places = []
@@ -468,10 +482,6 @@ def _first_zero(mask: int) -> int:
 
 
 def _until(entries: Sequence[bytes], bytes_max: int) -> int:
-    """How many entries are read before ``bytes_max`` is passed, at least one."""
-    total = 0
-    for kept, entry in enumerate(entries, 1):
-        total += len(entry)
-        if total >= bytes_max:
-            return kept
-    return len(entries)
+    """How many entries are read until they are ``bytes_max`` or more."""
+    totals = enumerate(accumulate(map(len, entries)), 1)
+    return next(kept for kept, total in totals if total >= bytes_max)

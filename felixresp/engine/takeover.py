@@ -45,8 +45,10 @@ def claim(
 ) -> Polled:
     """XCLAIM: take the pending entries of ``ids`` that are idle enough."""
     expire(group, now_ms)
-    wanted, gone, spent, forced = {}, [], [], []
-    entries = []
+    taken: dict[EntryID, Tally] = {}
+    kept: dict[EntryID, Tally] = {}  # heartbeats: a lost reply ends no claim
+    ids_read, entries = [], []
+    gone, spent, forced = [], [], []
     for id_ in dict.fromkeys(ids):
         handout = group.pending.get(id_)
         entry = group.stream.entry(id_)
@@ -54,7 +56,7 @@ def claim(
             if not options.force or entry is None:
                 continue
             forced.append(id_)
-            tally = Tally(0, 0, 0)
+            tally = Tally(0, 1, 0)  # Redis counts being forced as a delivery
         elif entry is None:
             gone.append(id_)
             continue
@@ -67,17 +69,24 @@ def claim(
         if options.retry_count is None and not free and is_spent(group, tally):
             spent.append(id_)
             continue
-        wanted[id_] = _claimed_tally(tally, options, now_ms, free=free)
+        claims = kept if free else taken
+        claims[id_] = _claimed_tally(tally, options, now_ms, free=free)
+        ids_read.append(id_)
         entries.append(entry)
     if options.last_id > group.head:
         move(group, options.last_id, group.entries_read)
     record_losses(group, gone, letters_for(group, spent, now_ms))
     if forced:
         group.record(Forced(group, tuple(forced)))
-    if wanted:
-        hand_over(group, consumer, wanted, options.handed_ms, now_ms, client_id)
+    handed_ms = options.handed_ms
+    if kept:
+        hand_over(group, consumer, kept, handed_ms, now_ms, client_id)
+    if taken:
+        handout = hand_over(group, consumer, taken, handed_ms, now_ms, client_id)
+        group.stream.keyspace.handed.append(handout)
+    if ids_read:
         consumer.active_ms = now_ms
-    return Polled(list(wanted), entries)
+    return Polled(ids_read, entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +134,10 @@ def autoclaim(  # noqa: PLR0913 - the arguments of XAUTOCLAIM
             room -= 1
     record_losses(group, deleted, letters_for(group, spent, now_ms))
     if wanted:
-        hand_over(group, consumer, wanted, now_ms, now_ms, client_id)
+        handout = hand_over(group, consumer, wanted, now_ms, now_ms, client_id)
         consumer.active_ms = now_ms
+        if not just_id:
+            group.stream.keyspace.handed.append(handout)
     return AutoClaimed(next_id, Polled(list(wanted), entries), deleted)
 
 

@@ -18,6 +18,7 @@ from ..engine.changes import Appended, Change, StringSet
 from ..engine.group import Group
 from ..storage.base import Batch, Store
 from .output import Output
+from .turn import Turn
 
 _BATCH_BYTES_MAX = MiB
 _BATCH_MS_MAX = 5
@@ -35,6 +36,7 @@ class Committer:
         store: Store,
         settings: Settings,
         loop: asyncio.AbstractEventLoop,
+        turn: Turn,
         fatal: Callable[[str], None],
     ) -> None:
         self.durable = 0  # every change up to this number is
@@ -43,6 +45,7 @@ class Committer:
         self.lazy_due_ms: int | None = None  # when lazy changes must be on disk
         self._store = store
         self._loop = loop
+        self._turn = turn
         self._fatal = fatal
         self._replies_wait = settings.durability == "always"
         self._delay_ms = 0 if self._replies_wait else settings.interval_ms
@@ -51,7 +54,8 @@ class Committer:
         self._changes: list[Change] = []
         self._bytes = 0
         self._opened_ms = 0
-        self._handle: asyncio.Handle | None = None
+        self._scheduled = False
+        self._timer: asyncio.TimerHandle | None = None  # durability interval, none
         self._submitting = False
         self._epochs: dict[int, int] = {}
         self._holding: deque[tuple[int, list[Output]]] = deque()
@@ -74,11 +78,11 @@ class Committer:
         if must_wait:
             if self._replies_wait:
                 self.watermark = self.open_seq
-            if self._handle is None:
+            if not self._scheduled:
                 self._schedule(now_ms)
-        elif gathered and self._handle is None and self.lazy_due_ms is None:
+        elif gathered and not self._scheduled and self.lazy_due_ms is None:
             self.lazy_due_ms = now_ms + _LAZY_MS_MAX
-        late = self._handle is not None and self._replies_wait
+        late = self._scheduled and self._replies_wait
         if self._bytes >= _BATCH_BYTES_MAX or (
             late and now_ms - self._opened_ms >= _BATCH_MS_MAX
         ):
@@ -92,10 +96,7 @@ class Committer:
 
     def commit(self) -> None:
         """Submit what was gathered."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-        self.lazy_due_ms = None
+        self._unschedule()
         if not self._changes:
             return
         batches = self._batches(self._changes)
@@ -103,8 +104,10 @@ class Committer:
         self._submitting = True
         try:
             self.open_seq = self._store.submit(batches) + 1
-        except OSError as error:
-            self._fatal(f"the journal cannot be written: {error}; nothing was answered")
+        except Exception as error:
+            self._fatal(
+                f"the journal cannot be written: {error!r}; nothing was answered"
+            )
             raise
         finally:
             self._submitting = False
@@ -112,10 +115,8 @@ class Committer:
 
     def abandon(self) -> None:
         """Forget what was gathered: the store lost changes before it."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-        self._changes, self._bytes, self.lazy_due_ms = [], 0, None
+        self._unschedule()
+        self._changes, self._bytes = [], 0
         self._epochs.clear()
         self._holding.clear()
         self.watermark = self.durable
@@ -127,10 +128,18 @@ class Committer:
 
     def _schedule(self, now_ms: int) -> None:
         self._opened_ms = now_ms
+        self._scheduled = True
         if self._delay_ms:
-            self._handle = self._loop.call_later(self._delay_ms / 1000, self.commit)
+            self._timer = self._loop.call_later(self._delay_ms / 1000, self.commit)
         else:
-            self._handle = self._loop.call_soon(self.commit)
+            self._turn.at_end(self.commit)
+
+    def _unschedule(self) -> None:
+        self._scheduled = False
+        self.lazy_due_ms = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _on_durable(self, seq: int) -> None:
         self.durable = max(self.durable, seq)

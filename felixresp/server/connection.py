@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import traceback
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
@@ -93,9 +94,10 @@ class Connection(asyncio.Protocol):
             self._bound_input()
 
     def eof_received(self) -> bool:
-        """A parked wait ends at once; what was asked before is answered."""
+        """A parked wait ends at once, and entries go to nobody who is gone;
+        otherwise what was asked before is answered."""
         self._ended = True
-        if self.waiter is not None:
+        if self.waiter is not None or self.output.holds_claims:
             self._server.forget(self)
             return False
         if not self.busy:
@@ -124,6 +126,17 @@ class Connection(asyncio.Protocol):
 
     def take_turn(self) -> None:
         """Run what the turn allows; the rest stands in line again."""
+        try:
+            self._run()
+        except Exception:  # a bug here must not take the other clients' turns
+            traceback.print_exc()
+            self.kill()
+            return
+        self._bound_input()
+        if self._ended and not (self.blocked or self.output.full or self.busy):
+            self.end()
+
+    def _run(self) -> None:
         server = self._server
         requests = self._requests
         output_bytes_max = server.settings.client_output_buffer_bytes
@@ -143,9 +156,6 @@ class Connection(asyncio.Protocol):
                 break
             server.read_clock(self.context)
         self.output.flush()
-        self._bound_input()
-        if self._ended and not (self.blocked or self.output.full or self.busy):
-            self.end()
 
     def park(self, waiter: Waiter) -> None:
         self.waiter = waiter
@@ -177,7 +187,7 @@ class Connection(asyncio.Protocol):
             if self._backlog:
                 data = self._backlog.popleft()
                 self._backlog_bytes -= len(data)
-            elif parser.trusted or not parser.pending:
+            elif not parser.pending:
                 return False
             else:
                 data = b""
@@ -185,7 +195,7 @@ class Connection(asyncio.Protocol):
             if found:
                 self._requests.extend(found)
                 return True
-            if not data:
+            if not data and not parser.error:
                 return False
         self._refuse(parser.error)
         return False

@@ -82,6 +82,11 @@ class Output:
         """Some reply's changes are not durable yet."""
         return bool(self._queue) and self._queue[-1].seq > self._committer.durable
 
+    @property
+    def holds_claims(self) -> bool:
+        """Some reply that has not left hands entries out."""
+        return bool(self._claims) or any(held.claims for held in self._queue)
+
     def size_bytes(self) -> int:
         return self.queued_bytes + self._transport.get_write_buffer_size()
 

@@ -45,8 +45,10 @@ from .blocked import Key, Waiter, Waiters
 from .committer import Committer
 from .connection import Connection
 from .info import describe_server
+from .listener import Listener
 from .monitor import monitor_lines
 from .timers import Timer
+from .turn import Turn
 
 _COLD_READS_MAX = 1000  # times one request may be dispatched again
 _STOP_S = 5.0  # how long a clean stop waits for replies to become durable
@@ -85,7 +87,8 @@ class Server:
         self.keyspace = Keyspace(settings)
         self.recovered: Recovered = store.open(self.keyspace)
         self.keyspace.take()
-        self.committer = Committer(store, settings, loop, fatal)
+        self._turn = Turn(loop)
+        self.committer = Committer(store, settings, loop, self._turn, fatal)
         self.waiters = Waiters()
         self.stopped = asyncio.Event()
         self.port = settings.port
@@ -100,12 +103,16 @@ class Server:
         self._monitors: dict[int, Connection] = {}
         self._client_id = 0
         self._ready: deque[Connection] = deque()
+        self._lined_up = False  # the ready ones have their turns when the loop is free
         self._touched: dict[Key, None] = {}
         self._serving = False
         self._tick_due_ms: int | None = self.started_ms
-        self._listener: asyncio.Server | None = None
+        self._listener = Listener(
+            self._make_connection, self._turn.begin, self._end_turn
+        )
         self._timer = Timer(
             loop,
+            self._turn,
             clock.now_ms,
             (
                 self._next_lapse,
@@ -115,7 +122,7 @@ class Server:
                 lambda: self._tick_due_ms,
                 self._next_idle_check,
             ),
-            self._on_time,
+            self._ring,
         )
         self._idle_check_ms = self.started_ms
         store.on_failure = self._on_failure
@@ -125,18 +132,15 @@ class Server:
 
     async def listen(self) -> None:
         """Raises OSError when the address cannot be had."""
-        self._listener = await self._loop.create_server(
-            lambda: Connection(self),
-            self.settings.bind.split() or None,
-            self.settings.port,
-            backlog=511,
-        )
-        self.port = self._listener.sockets[0].getsockname()[1]
+        hosts = self.settings.bind.split() or None
+        self.port = await self._listener.open(hosts, self.settings.port)
+
+    def _make_connection(self) -> Connection:
+        return Connection(self)
 
     async def stop(self) -> None:
         """A clean stop: no new work, what is held becomes durable and leaves."""
-        if self._listener is not None:
-            self._listener.close()
+        self._listener.stop()
         self._timer.cancel()
         self.committer.commit()
         loop = self._loop
@@ -151,6 +155,7 @@ class Server:
             connection.kill()
         self.committer.commit()
         self.store.close()
+        self._listener.close()
 
     # --- connections
 
@@ -164,8 +169,6 @@ class Server:
             return False
         self.connections_received += 1
         self._connections[connection.id] = connection
-        if self.settings.timeout:
-            self._timer.touch()
         return True
 
     def forget(self, connection: Connection) -> None:
@@ -189,17 +192,28 @@ class Server:
         """Give the connection a turn after those that stand in line."""
         if not connection.scheduled:
             connection.scheduled = True
-            if not self._ready:
-                self._loop.call_soon(self._take_turns)
             self._ready.append(connection)
+            self._line_up()
+
+    def _end_turn(self) -> None:
+        if self.settings.timeout:
+            self._timer.touch()  # it may have been set just now
+        self._turn.end()
+
+    def _line_up(self) -> None:
+        if self._ready and not self._lined_up:
+            self._lined_up = True
+            self._loop.call_soon(self._take_turns)
 
     def _take_turns(self) -> None:
+        self._turn.begin()
         for _ in range(len(self._ready)):
             connection = self._ready.popleft()
             connection.scheduled = False
             connection.take_turn()
-        if self._ready:
-            self._loop.call_soon(self._take_turns)
+        self._lined_up = False
+        self._line_up()
+        self._end_turn()
 
     # --- one command
 
@@ -228,7 +242,8 @@ class Server:
             connection.park(self.waiters.park(connection, request, answer))
             self._timer.touch()
         elif isinstance(answer, Outcome):
-            self._answer(connection, answer.reply, claims)
+            if not any(isinstance(effect, Shutdown) for effect in answer.effects):
+                self._answer(connection, answer.reply, claims)
             for effect in answer.effects:
                 self._apply(effect, connection)
         else:
@@ -358,6 +373,14 @@ class Server:
 
     # --- time
 
+    def _ring(self) -> None:
+        try:
+            self._on_time()
+        except Exception:  # it would fail again at once, and for ever
+            traceback.print_exc()
+            self._fatal("work that was due failed")
+            raise
+
     def _on_time(self) -> None:
         now_ms = self.clock.now_ms()
         self._expire_keys(now_ms, self.clock.wall_ms())
@@ -373,7 +396,7 @@ class Server:
         if lazy_due_ms is not None and lazy_due_ms <= now_ms:
             self.committer.commit()
         if self._tick_due_ms is not None and self._tick_due_ms <= now_ms:
-            delay_ms = self.store.tick(now_ms)
+            delay_ms = self.store.tick(now_ms, settled=self.committer.settled)
             self._tick_due_ms = None if delay_ms is None else now_ms + delay_ms
         idle_check_ms = self._next_idle_check()
         if idle_check_ms is not None and idle_check_ms <= now_ms:
@@ -442,6 +465,9 @@ class Server:
 
     def info(self) -> Mapping[str, Mapping[str, object]]:
         return describe_server(self)
+
+    def connections(self) -> Sequence[Connection]:
+        return list(self._connections.values())
 
     def clients(self) -> Sequence[Client]:
         return list(self._connections.values())

@@ -196,6 +196,8 @@ class SocketTransport(asyncio.Transport):
                     return self._socket.getpeername()
                 case "sockname":
                     return self._socket.getsockname()
+                case _:
+                    pass
         except OSError:
             pass
         return default

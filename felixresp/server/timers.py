@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from .turn import Turn
+
 Due = Callable[[], int | None]  # on the now_ms clock
 
 
@@ -20,30 +22,29 @@ class Timer:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        turn: Turn,
         now_ms: Callable[[], int],
         sources: tuple[Due, ...],
         fire: Callable[[], None],
     ) -> None:
         self._loop = loop
+        self._turn = turn
         self._now_ms = now_ms
         self._sources = sources
         self._fire = fire
         self._due_ms: int | None = None
         self._handle: asyncio.Handle | None = None
-        self._look: asyncio.Handle | None = None
 
     def touch(self) -> None:
         """Something may be due earlier now: look when this turn is over."""
-        if self._look is None:
-            self._look = self._loop.call_soon(self._set)
+        self._turn.at_end(self._set)
 
     def cancel(self) -> None:
-        for handle in (self._handle, self._look):
-            if handle is not None:
-                handle.cancel()
+        self._sources = ()
+        if self._handle is not None:
+            self._handle.cancel()
 
     def _set(self) -> None:
-        self._look = None
         times = [due for source in self._sources if (due := source()) is not None]
         if not times:
             return

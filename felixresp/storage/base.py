@@ -93,9 +93,13 @@ class Store(Protocol):
         """False when space runs out: commands that need memory answer MISCONF."""
         ...
 
-    def tick(self, now_ms: int) -> int | None:
+    def tick(self, now_ms: int, *, settled: bool = False) -> int | None:
         """Do background work (checkpoint slices); ms until the next call is due,
-        0 for as soon as the loop is free, None when there is nothing to do."""
+        0 for as soon as the loop is free, None when there is nothing to do.
+
+        ``settled`` says that every change of the engine was submitted: only then,
+        or in ``submit``, may a checkpoint start. A batch must hold all of them.
+        """
         ...
 
     def close(self) -> None:

@@ -17,7 +17,8 @@ from zlib import crc32
 
 from .base import Corrupt, StoreError
 
-VERSION = 1
+SEGMENT_VERSION = 1
+FRAME_VERSION = 1  # of the frame and of the changes in it, see layouts.py
 BLOCK_BYTES = 512
 
 _NAME = re.compile(r"journal-(\d{16})")
@@ -57,7 +58,7 @@ def segment_numbers(directory: Path) -> list[int]:
 
 def encode_segment(number: int, salt: bytes) -> bytes:
     """The first block."""
-    fixed = _SEGMENT.pack(_SEGMENT_MAGIC, VERSION, number, salt, 0)[:-4]
+    fixed = _SEGMENT.pack(_SEGMENT_MAGIC, SEGMENT_VERSION, number, salt, 0)[:-4]
     return (fixed + crc32(fixed).to_bytes(4, "little")).ljust(BLOCK_BYTES, b"\0")
 
 
@@ -66,7 +67,7 @@ def read_salt(data: mmap, path: Path, number: int) -> bytes:
     if len(data) >= BLOCK_BYTES:
         magic, version, named, salt, check = _SEGMENT.unpack_from(data)
         if crc32(data[: _SEGMENT.size - 4]) == check and magic == _SEGMENT_MAGIC:
-            refuse_unknown(version, VERSION, str(path))
+            refuse_unknown(version, SEGMENT_VERSION, str(path))
             if named == number:
                 return bytes(salt)
     msg = f"{path}: the segment's header at offset 0 is damaged"
@@ -84,9 +85,9 @@ def refuse_unknown(version: int, known: int, place: str) -> None:
 
 def encode_frame(seq: int, payload: bytes, salt: bytes, *, synced: bool) -> bytes:
     flags = 0 if synced else _UNSYNCED
-    sealed = salt + _SEALED.pack(VERSION, flags, seq, len(payload))
+    sealed = salt + _SEALED.pack(FRAME_VERSION, flags, seq, len(payload))
     check = crc32(payload, crc32(sealed))
-    return _FRAME.pack(_MAGIC, VERSION, flags, check, seq, len(payload)) + payload
+    return _FRAME.pack(_MAGIC, FRAME_VERSION, flags, check, seq, len(payload)) + payload
 
 
 def read_frame(data: mmap, offset: int, salt: bytes, seq_min: int) -> Frame | None:
@@ -104,7 +105,7 @@ def read_frame(data: mmap, offset: int, salt: bytes, seq_min: int) -> Frame | No
     sealed = salt + _SEALED.pack(version, flags, seq, length)
     if crc32(payload, crc32(sealed)) != check:
         return None
-    refuse_unknown(version, VERSION, f"frame {seq} at offset {offset}")
+    refuse_unknown(version, FRAME_VERSION, f"frame {seq} at offset {offset}")
     return Frame(seq, payload, align(start + length), not flags & _UNSYNCED)
 
 
@@ -123,17 +124,16 @@ def find_frame(
 
 
 def torn_length(data: mmap, offset: int, seq: int) -> int:
-    """Bytes of a write of frame ``seq`` at ``offset`` that did not finish."""
-    if not any(data[offset : offset + BLOCK_BYTES]):
-        return 0
+    """Bytes of a write of frame ``seq`` at ``offset`` that did not finish.
+
+    Anything else there is zeros, or was left by an earlier life of the file.
+    """
     if offset + FRAME_BYTES > len(data):
-        return len(data) - offset
+        return 0
     magic, _, _, _, found, length = _FRAME.unpack_from(data, offset)
-    if magic == _MAGIC and found < seq:
-        return 0  # left by an earlier life of the file
-    if magic == _MAGIC and found == seq:
-        return int(min(FRAME_BYTES + length, len(data) - offset))
-    return BLOCK_BYTES
+    if magic != _MAGIC or found != seq:
+        return 0
+    return int(min(FRAME_BYTES + length, len(data) - offset))
 
 
 def align(offset: int) -> int:

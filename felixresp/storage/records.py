@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
+from ..engine.changes import Tally
 from ..engine.dead_letters import DeadLetter
 from ..engine.group import Group
 from ..engine.handouts import Consumer
@@ -21,13 +22,13 @@ from ..engine.snapshots import (
     PendingRecord,
     StreamSnapshot,
 )
-from ..engine.changes import Tally
 from ..engine.stream import Stream
 from .base import Corrupt
-from .codec import decode_letter, encode_letter
+from .decoder import decode_letter
+from .encoder import encode_letter, within
 from .frames import Position
 
-VERSION = 1
+RECORD_VERSION = 1
 
 _NUMBER = Struct(">Q")
 _STREAM_PLACE = Struct(">QQQ")  # stream, id
@@ -44,7 +45,6 @@ _CONSUMER = Struct("<Bqq")  # seen ms, active ms; then the name
 _PENDING = Struct("<BQqQQq")  # consumer, handed ms, attempts, deliveries, first ms
 _IS_STREAM, _IS_STRING = 1, 2
 _LISTED, _REDRIVEN = 1, 2
-_COUNT_MAX = 2**64 - 1
 _ID_BYTES = 16
 
 
@@ -87,7 +87,7 @@ def split_group_key(key: bytes) -> tuple[int, bytes]:
 
 def encode_state(state: State) -> bytes:
     numbers = *state.position, state.next_number, state.epoch
-    return _STATE.pack(VERSION, *numbers, state.clean)
+    return _STATE.pack(RECORD_VERSION, *numbers, state.clean)
 
 
 def decode_state(data: bytes) -> State:
@@ -103,7 +103,9 @@ def encode_value(value: StreamSnapshot | String) -> bytes:
     expire_ms = value.expire_ms
     has = expire_ms is not None
     key = value.key
-    head = _VALUE.pack(VERSION, kind, value.db, has, expire_ms or 0, len(key)) + key
+    head = (
+        _VALUE.pack(RECORD_VERSION, kind, value.db, has, expire_ms or 0, len(key)) + key
+    )
     if isinstance(value, String):
         return head + value.data
     last, deleted = _id(value.last_id), _id(value.max_deleted_id)
@@ -135,23 +137,17 @@ def decode_value(keyspace: Keyspace, key: bytes, data: bytes) -> Value:
 
 def encode_node(node: NodeSnapshot) -> bytes:
     dead = node.dead.to_bytes((node.dead.bit_length() + 7) // 8, "little")
-    fixed = _NODE.pack(VERSION, _id(node.last), node.count, node.listpack_bytes)
+    fixed = _NODE.pack(RECORD_VERSION, _id(node.last), node.count, node.listpack_bytes)
     return fixed + dead
 
 
-def decode_node(
-    first: bytes,
-    data: bytes,
-    # names that this loop over every node of every stream looks up fastest
-    unpack=_NODE.unpack_from,  # type: ignore[no-untyped-def]  # noqa: ANN001
-    number=int.from_bytes,  # type: ignore[no-untyped-def]  # noqa: ANN001
-) -> Node:
-    node = Node(number(first, "big"))
-    _, last, count, node.listpack_bytes = unpack(data)
-    node.last = number(last, "big")
+def decode_node(first: bytes, data: bytes) -> Node:
+    node = Node(_number(first))
+    _, last, count, node.listpack_bytes = _NODE.unpack_from(data)
+    node.last = _number(last)
     node.count = node.live = count
     if len(data) > _NODE.size:
-        node.dead = number(data[_NODE.size :], "little")
+        node.dead = int.from_bytes(data[_NODE.size :], "little")
         node.live = count - node.dead.bit_count()
     node.ids = node.entries = None
     node.stored = True
@@ -159,13 +155,13 @@ def decode_node(
 
 
 def encode_payload(index: bytes, payload: bytes) -> bytes:
-    return b"".join((bytes((VERSION,)), index, payload))
+    return b"".join((bytes((RECORD_VERSION,)), index, payload))
 
 
 def decode_payload(node: Node, data: memoryview) -> tuple[bytes, bytes]:
     """(payload, index)"""
     split = 1 + node.count * INDEX_BYTES
-    if len(data) < split or data[0] != VERSION:
+    if len(data) < split or data[0] != RECORD_VERSION:
         raise ValueError(len(data))
     return bytes(data[split:]), bytes(data[1:split])
 
@@ -176,7 +172,7 @@ def decode_payload(node: Node, data: memoryview) -> tuple[bytes, bytes]:
 def encode_group(group: GroupSnapshot) -> bytes:
     read = group.entries_read
     fixed = _GROUP_RECORD.pack(
-        VERSION,
+        RECORD_VERSION,
         _id(group.head),
         _id(group.cursor),
         0 if read is None else read + 1,
@@ -203,7 +199,7 @@ def decode_group(stream: Stream, number: int, data: bytes) -> Group:
 
 
 def encode_consumer(name: bytes, seen_ms: int, active_ms: int) -> bytes:
-    return _CONSUMER.pack(VERSION, seen_ms, active_ms) + name
+    return _CONSUMER.pack(RECORD_VERSION, seen_ms, active_ms) + name
 
 
 def decode_consumer(number: bytes, data: bytes) -> Consumer:
@@ -214,8 +210,10 @@ def decode_consumer(number: bytes, data: bytes) -> Consumer:
 
 def encode_pending(record: PendingRecord) -> bytes:
     attempts, deliveries, first_ms = record.tally
-    counts = min(attempts, _COUNT_MAX), min(deliveries, _COUNT_MAX)
-    return _PENDING.pack(VERSION, record.consumer, record.handed_ms, *counts, first_ms)
+    counts = within(attempts), within(deliveries)
+    return _PENDING.pack(
+        RECORD_VERSION, record.consumer, record.handed_ms, *counts, first_ms
+    )
 
 
 def decode_pending(id_: bytes, data: bytes) -> tuple[EntryID, PendingRecord]:
@@ -224,7 +222,7 @@ def decode_pending(id_: bytes, data: bytes) -> tuple[EntryID, PendingRecord]:
 
 
 def encode_dead(letter: DeadLetter, *, listed: bool) -> bytes:
-    head = bytes((VERSION, _LISTED if listed else _REDRIVEN))
+    head = bytes((RECORD_VERSION, _LISTED if listed else _REDRIVEN))
     return head + encode_letter(letter)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from felixresp.commands.context import Answer, Context
 from felixresp.commands.dispatch import dispatch
@@ -16,7 +17,10 @@ from felixresp.config import Settings
 from felixresp.engine.changes import Change
 from felixresp.engine.errors import NotResident
 from felixresp.engine.keyspace import Keyspace
+from felixresp.engine.nodes import Node
 from felixresp.protocol.reply import Error
+
+from .decode import plain
 
 WALL_MS = 1_700_000_000_000
 NOW_MS = 1_600_000_000_000
@@ -60,6 +64,7 @@ class FakeServer:
     loaded: list[NotResident] = field(default_factory=list)
     resets: int = 0
     space_left: bool = True
+    shelf: dict[Node, tuple[bytes, bytes]] = field(default_factory=dict)
 
     def info(self) -> Mapping[str, Mapping[str, object]]:
         return {
@@ -82,6 +87,9 @@ class FakeServer:
 
     def load(self, missing: NotResident) -> None:
         self.loaded.append(missing)
+        for node in missing.nodes:
+            if node in self.shelf:
+                node.payload, node.index = self.shelf.pop(node)
 
 
 class Driver:
@@ -124,12 +132,39 @@ class Driver:
             request = [word.encode() for word in shlex.split(request)]
         self.keyspace.expire_due(self.wall_ms)
         self.keyspace.take()
-        answer = dispatch(context or self.context(client), request)
+        answer = self._dispatch(context or self.context(client), request)
         self.changes = self.keyspace.take()
         return answer
+
+    def _dispatch(self, context: Context, request: Sequence[bytes]) -> Answer:
+        """Run it again where nodes are missing, as the server does."""
+        while True:
+            try:
+                return dispatch(context, request)
+            except NotResident as missing:
+                self.server.load(missing)
+
+    def chill(self, key: bytes) -> None:
+        """Take the stream's sealed nodes out of memory."""
+        stream = self.keyspace.stream(0, key)
+        assert stream is not None
+        for node in stream.nodes:
+            if node.payload is not None and node.index is not None:
+                self.server.shelf[node] = node.payload, node.index
+                node.evict()
 
     def error(self, request: str | Sequence[bytes]) -> str:
         """The text of the error that the request must answer."""
         answer = self.run(request)
         assert isinstance(answer, Error), answer
         return answer.text.decode("latin-1")
+
+    def show(self, request: str | Sequence[bytes], **given: Any) -> Any:
+        """The answer in plain Python, see decode."""
+        return plain(self.run(request, **given))
+
+    def script(self, lines: str) -> None:
+        """Requests of which none may answer an error, one a line."""
+        for line in lines.strip().splitlines():
+            answer = self.run(line.strip())
+            assert not isinstance(answer, Error), (line, answer)

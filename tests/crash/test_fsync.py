@@ -2,9 +2,8 @@
 
 The server runs under strace. Every entry has a payload found nowhere else, and the
 ID that the server gave it is found in every reply about it, so the trace itself says
-which write, which sync and which sends belong together. An ack has no payload: its
-connection asks for one thing at a time, and each answer needs a write and a sync of
-its own time.
+which write, which sync and which sends belong together. An ack is answered with a
+number only: its connection does nothing else, so the order says whose it is.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ class Run:
     port: int
     payloads: dict[bytes, bytes] = field(default_factory=dict)  # by ID
     settling: set[int] = field(default_factory=set)  # client ports: see early_replies
+    acks: dict[int, list[bytes]] = field(default_factory=dict)  # likewise: early_acks
     numbers: Iterator[int] = field(default_factory=lambda: iter(range(10**9)))
     lock: threading.Lock = field(default_factory=threading.Lock)
     left: int = 0  # entries to be acked
@@ -54,6 +54,11 @@ class Run:
         wire.call("PING")
         self.settling.add(wire.local_port)
         return wire
+
+    def acker(self) -> tuple[Wire, list[bytes]]:
+        """A connection that only acks, and the IDs it asks to ack, in order."""
+        wire = self.settler()
+        return wire, self.acks.setdefault(wire.local_port, [])
 
 
 def ptrace_is_missing() -> str:
@@ -84,7 +89,11 @@ def traced(directory: Path, load: Callable[[Run], None], *flags: str) -> list[st
     with output.open() as lines:
         trace = Trace(lines)
     assert trace.syncs
-    return [*trace.early_entries(run.payloads), *trace.early_replies(run.settling)]
+    return [
+        *trace.early_entries(run.payloads),
+        *trace.early_replies(run.settling),
+        *trace.early_acks(run.acks, run.payloads.values()),
+    ]
 
 
 def add_one(wire: Wire, run: Run) -> None:
@@ -129,11 +138,15 @@ def one_connection(run: Run) -> None:
             add_one(wire, run)
             add_pipelined(wire, run)
             add_in_exec(other, run)  # apart: its +OK and +QUEUED need not wait
-    first, _, third, *_ = run.payloads
-    with run.settler() as wire, Wire(run.port) as reader:
-        poll = ("XREADGROUP", "GROUP", GROUP, "c", "COUNT", 5, "STREAMS", STREAM, ">")
+    poll = ("XREADGROUP", "GROUP", GROUP, "c", "COUNT", 5, "STREAMS", STREAM, ">")
+    acker, asked = run.acker()
+    with acker, Wire(run.port) as reader:
         for ack in ACKERS * 3:
-            assert ack(wire, entry_ids(reader.call(*poll))) == 5
+            ids = entry_ids(reader.call(*poll))
+            asked += ids
+            assert ack(acker, ids) == 5
+    first, _, third, *_ = run.payloads
+    with run.settler() as wire:
         for command in (
             ("XDEL", STREAM, first),
             ("XTRIM", STREAM, "MINID", third),
@@ -196,9 +209,12 @@ def read(run: Run, entries: int) -> None:
 
 def work(run: Run, ack: Callable[[Wire, list[bytes]], int]) -> None:
     poll = ("XREADGROUP", "GROUP", GROUP, "c", "COUNT", 5, "BLOCK", 100)
-    with run.settler() as settler, Wire(run.port) as wire:
+    acker, asked = run.acker()
+    with acker, Wire(run.port) as wire:
         while run.left:
-            finished = ack(settler, entry_ids(wire.call(*poll, "STREAMS", STREAM, ">")))
+            ids = entry_ids(wire.call(*poll, "STREAMS", STREAM, ">"))
+            asked += ids
+            finished = ack(acker, ids)
             with run.lock:
                 run.left -= finished
 

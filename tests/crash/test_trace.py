@@ -69,3 +69,26 @@ def test_a_sync_that_another_thread_made_in_time_counts() -> None:
     finished = "2 <... fdatasync resumed>) = 0"
 
     assert early(REQUEST, WRITE, started, finished, ANSWER) == ([], [])
+
+
+ID = "\\0\\0\\0\\0\\0\\0\\0\\1\\0\\0\\0\\0\\0\\0\\0\\0"  # 1-0
+ADDED = f'1 pwritev({FILE}, [{{iov_base="{ID}a;", iov_len=18}}], 1, 512) = 18'
+ACKED = f'1 pwritev({FILE}, [{{iov_base="{ID}", iov_len=16}}], 1, 1024) = 16'
+OTHER = f'1 pwritev({FILE}, [{{iov_base="x", iov_len=1}}], 1, 2048) = 1'
+ONE = f'1 sendto({CLIENT}, ":1\\r\\n", 4, 0, NULL, 0) = 4'
+
+
+def early_acks(*lines: str) -> list[str]:
+    trace = Trace([PONG, ADDED, SYNC, REQUEST, *lines])
+    return list(trace.early_acks({50001: [b"1-0"]}, [b"a;"]))
+
+
+def test_the_answer_to_an_ack_after_the_sync_of_its_record_is_in_order() -> None:
+    assert early_acks(ACKED, SYNC, ONE) == []
+
+
+def test_an_ack_answered_after_the_sync_of_something_else_is_noticed() -> None:
+    noticed = ["line 6: the ack of 1-0"]
+
+    assert early_acks(OTHER, SYNC, ONE, ACKED, SYNC) == noticed
+    assert early_acks(OTHER, SYNC, ONE) == noticed

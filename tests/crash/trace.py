@@ -7,10 +7,12 @@ them, then a sync of that file that began later and succeeded, then the send.
 from __future__ import annotations
 
 import re
+import struct
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import cached_property
+from itertools import accumulate, islice
 from pathlib import Path
 
 _WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg")
@@ -86,24 +88,66 @@ class Trace:
         Each of them asks for one thing at a time, which must be made durable;
         what was answered up to its +PONG does not count.
         """
-        ends, newest = self._commits()
-        received: dict[int, int] = {}
-        started: set[int] = set()
-        for call in sorted(self.sends + self.receives, key=lambda call: call.ended):
-            if call.peer not in ports:
-                continue
+        for port in ports:
+            for requested, send in self._answers(port):
+                synced = (self._synced_before(send.began, f) for f in self._commits)
+                if max(synced, default=-1) < requested:
+                    yield f"line {send.began}: {send.data[:40]!r} was not yet durable"
+
+    def early_acks(
+        self, acks: Mapping[int, Sequence[bytes]], payloads: Collection[bytes]
+    ) -> Iterator[str]:
+        """Answers to XACK, of one ID each, that left before its record was durable.
+
+        ``acks`` is, by client port, the IDs in the order of asking. The journal
+        holds an ID as 16 bytes, and the last record that names a finished entry is
+        the one that finished it.
+        """
+        records = self._journal(_any_of(payloads))
+        for port, ids in acks.items():
+            asked = iter(ids)
+            for requested, send in self._answers(port):
+                for entry_id in islice(asked, send.data.count(b"\r\n")):
+                    name = struct.pack(">QQ", *map(int, entry_id.split(b"-")))
+                    last = [call for call in records if name in call.data][-1:]
+                    if not any(
+                        requested < call.began
+                        and call.began <= self._synced_before(send.began, call.target)
+                        for call in last
+                    ):
+                        yield f"line {send.began}: the ack of {entry_id.decode()}"
+
+    def _answers(self, port: int) -> Iterator[tuple[int, Call]]:
+        """Each send to this client after +PONG, with the line of the last request."""
+        requested, started = -1, False
+        both = [call for call in self.sends + self.receives if call.peer == port]
+        for call in sorted(both, key=lambda call: call.ended):
             if call.name in _READS:
-                received[call.peer] = call.ended
-            elif call.data == b"+PONG\r\n":
-                started.add(call.peer)
-            elif call.peer in started:
-                at = bisect_left(ends, call.began)
-                if at == 0 or newest[at - 1] < received[call.peer]:
-                    yield f"line {call.began}: {call.data[:40]!r} was not yet durable"
+                requested = call.ended
+            elif started:
+                yield requested, call
+            started |= call.data == b"+PONG\r\n"
+
+    def _journal(self, payload: re.Pattern[bytes]) -> list[Call]:
+        """The writes to the files that payloads go to first, before any checkpoint."""
+        known: set[bytes] = set()
+        journals: set[str] = set()
+        for call in self.writes:
+            found = set(payload.findall(call.data))
+            if found - known:
+                journals.add(call.target)
+            known |= found
+        return [call for call in self.writes if call.target in journals]
+
+    def _synced_before(self, line: int, target: str) -> int:
+        """Where the newest write to this file began that was synced by then."""
+        ends, newest = self._commits.get(target, ([], []))
+        at = bisect_left(ends, line)
+        return newest[at - 1] if at else -1
 
     def _durable(self, payloads: set[bytes]) -> dict[bytes, int]:
         """The line at which each payload first was on the disk."""
-        word = re.compile(b"|".join(map(re.escape, sorted(payloads, reverse=True))))
+        word = _any_of(payloads)
         written: dict[str, dict[bytes, int]] = {}
         for call in self.writes:
             for payload in word.findall(call.data):
@@ -116,20 +160,29 @@ class Trace:
                 durable.setdefault(payload, sync.ended)
         return durable
 
-    def _commits(self) -> tuple[list[int], list[int]]:
-        """Where syncs ended, and where the newest write that they cover began."""
-        covered: list[tuple[int, int]] = []
-        latest: dict[str, int] = {}
+    @cached_property
+    def _commits(self) -> dict[str, tuple[list[int], list[int]]]:
+        """By file: where syncs ended, and where the newest write under them began."""
         steps = [(call.ended, call) for call in self.writes]
         steps += [(call.began, call) for call in self.syncs]
+        latest: dict[str, int] = {}
+        covered: dict[str, list[tuple[int, int]]] = {}
         for _, call in sorted(steps, key=lambda step: step[0]):
-            if call.name in _SYNCS:
-                covered.append((call.ended, latest.get(call.target, -1)))
-            else:
+            if call.name not in _SYNCS:
                 latest[call.target] = call.began
-        covered.sort()
-        newest = accumulate((began for _, began in covered), max)
-        return [ended for ended, _ in covered], list(newest)
+            elif call.target in latest:
+                pair = (call.ended, latest[call.target])
+                covered.setdefault(call.target, []).append(pair)
+        commits = {}
+        for target, pairs in covered.items():
+            pairs.sort()
+            newest = accumulate((began for _, began in pairs), max)
+            commits[target] = ([ended for ended, _ in pairs], list(newest))
+        return commits
+
+
+def _any_of(words: Collection[bytes]) -> re.Pattern[bytes]:
+    return re.compile(b"|".join(map(re.escape, sorted(words))))
 
 
 def _calls(lines: Iterable[str]) -> Iterator[Call]:

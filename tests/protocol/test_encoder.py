@@ -85,4 +85,4 @@ def test_deferred_parts_are_handed_through_in_their_place() -> None:
 
 def test_what_is_not_a_reply_is_a_bug() -> None:
     with pytest.raises(TypeError, match="not a reply: str"):
-        encode("text", 2)  # type: ignore[arg-type]
+        encode("text", 2)

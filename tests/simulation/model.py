@@ -8,49 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
-@dataclass
-class Caps:
-    visibility_ms: int = 100
-    attempts: int = 3  # 0: no bound
-    in_flight: int = 6
-    poll_entries: int = 4
-    dead: int = 4
-
-
-@dataclass
-class Ask:
-    """Who asks for what, when. Each verb reads the fields that it has."""
-
-    consumer: bytes
-    now_ms: int
-    client: int = 0
-    count: int = 1
-    bytes_max: int = 2**63
-    no_ack: bool = False
-    min_idle_ms: int = 0
-    idle_ms: int = 0
-    retry_count: int | None = None
-    force: bool = False
-    just_id: bool = False
-    last_id: int = 0
-
-
-@dataclass
-class Pending:
-    """One entry that was handed out and not settled, or was put back."""
-
-    holder: bytes | None = None
-    owed: bool = True
-    handed_ms: int = 0
-    deadline_ms: int = 0
-    client: int = 0
-    charged: bool = False  # a history read on another connection has cost its attempt
-    nonce: int = 0  # of the hand-out
-    paid: bool = False  # it cost an attempt
-    attempts: int = 0
-    deliveries: int = 0
-    first_ms: int = 0
+from tests.simulation.words import Ask, Caps, Pending
 
 
 @dataclass
@@ -61,6 +19,7 @@ class Model:
     entries: dict[int, bytes] = field(default_factory=dict)
     head: int = 0
     cursor: int = 0
+    settled_cursor: int = 0  # it never moves back from here
     pending: dict[int, Pending] = field(default_factory=dict)
     ahead: set[int] = field(default_factory=set)  # finished above the head
     dead: dict[int, Pending] = field(default_factory=dict)  # as they were at the end
@@ -140,6 +99,12 @@ class Model:
         self.head = head
         self.advance()
 
+    def adopt_cursor(self, cursor: int) -> None:
+        """It may also stand lower, where the next settle moves it on."""
+        assert self.settled_cursor <= cursor <= self.cursor
+        assert not any(cursor < id_ <= self.cursor for id_ in self.pending)
+        self.cursor = self.settled_cursor = cursor
+
     # --- polls and claims
 
     def expire(self, now_ms: int) -> None:
@@ -172,9 +137,9 @@ class Model:
                 self.bury(id_)
             else:
                 given.append(id_)
+        self.head = max([self.head, *(id_ for id_ in given if id_ not in self.pending)])
         for id_ in given:
             self.hand_out(id_, ask)
-        self.head = max([self.head, *given])
         self.advance()
         for id_ in given if ask.no_ack else ():
             self.finish(id_)
@@ -217,6 +182,7 @@ class Model:
                     continue
                 self.put_back(id_)
                 item = self.pending[id_]
+                item.deliveries = 1  # Redis counts being forced as one
             elif not item.owed and ask.now_ms - item.handed_ms < ask.min_idle_ms:
                 continue
             free = ask.just_id or (item.holder == ask.consumer and not item.owed)
@@ -294,7 +260,7 @@ class Model:
 
     def set_id(self, head: int) -> None:
         self.head = head
-        self.cursor = min(self.cursor, head)
+        self.cursor = self.settled_cursor = min(self.cursor, head)
         self.advance()
 
     def delete_consumer(self, name: bytes) -> int:

@@ -1,0 +1,162 @@
+"""A group's bookkeeping: orders that are rebuilt, snapshots, what they bring back."""
+
+from __future__ import annotations
+
+from felixresp.engine.dead_letters import DeadLetter
+from felixresp.engine.group import Group
+from felixresp.engine.handouts import Consumer
+from felixresp.engine.ids import EntryID
+from felixresp.engine.snapshots import GroupSnapshot, PendingRecord
+from tests.scenarios.world import World
+from tests.state import describe_group
+
+
+class Stored:
+    """What a store would hold of one group after some snapshots."""
+
+    def __init__(self) -> None:
+        self.consumers: dict[int, tuple[bytes, int, int]] = {}
+        self.pending: dict[EntryID, PendingRecord] = {}
+        self.dead: dict[EntryID, tuple[DeadLetter, bool]] = {}
+
+    def write(self, snapshot: GroupSnapshot) -> None:
+        self.last = snapshot
+        for number in snapshot.dropped_consumers:
+            del self.consumers[number]
+        for number, name, seen_ms, active_ms in snapshot.consumers:
+            self.consumers[number] = name, seen_ms, active_ms
+        for id_ in snapshot.dropped_pending:
+            del self.pending[id_]
+        self.pending.update(snapshot.pending)
+        for id_ in snapshot.dropped_dead:
+            self.dead.pop(id_, None)
+        self.dead.update({i: (letter, True) for i, letter in snapshot.dead.items()})
+        self.dead.update(
+            {i: (letter, False) for i, letter in snapshot.redriven.items()}
+        )
+
+    def read(self, world: World) -> Group:
+        group = Group(world.stream, self.last.number, self.last.name)
+        group.head, group.cursor = self.last.head, self.last.cursor
+        group.entries_read, group.passed = self.last.entries_read, self.last.passed
+        group.next_consumer = self.last.next_consumer
+        group.ahead = set(self.last.ahead)
+        for number, (name, _, _) in self.consumers.items():
+            group.consumers[name] = Consumer(number, name)
+        for id_, (letter, listed) in self.dead.items():
+            group.dead_letters.add(letter)
+            if not listed:
+                group.dead_letters.redrive(id_)
+        group.restore_pending(self.pending)
+        return group
+
+
+def test_what_snapshots_stored_bit_by_bit_brings_the_group_back() -> None:
+    world = World(entries=9, group_max_attempts=2)
+    stored = Stored()
+
+    def cut() -> None:
+        stored.write(world.group.snapshot())
+        assert describe_group(stored.read(world)) == describe_group(world.group)
+
+    cut()
+    world.poll(b"alice", count=3)
+    cut()
+    world.ack(2)
+    world.poll(b"bob", count=3)
+    cut()
+    world.lapse()
+    world.poll(b"carol", count=3)
+    world.delete_consumer(b"alice")
+    cut()
+    world.lapse()
+    cut()
+    world.redrive(1, 3)
+    cut()
+    world.poll(b"dave", count=1)
+    world.ack(1)
+    world.ack(3)
+    cut()
+    world.discard(4)
+    world.set_id(0)
+    cut()
+    world.crash()
+
+
+def test_an_entry_that_came_and_went_between_two_cuts_is_in_neither() -> None:
+    world = World(entries=2)
+    world.group.snapshot()
+    world.poll()
+    world.ack(1)
+
+    snapshot = world.group.snapshot()
+
+    assert snapshot.pending.keys() == {2 << 64}
+    assert snapshot.dropped_pending == []
+    world.ack(2)
+    assert world.group.snapshot().dropped_pending == [2 << 64]
+
+
+def test_restored_entries_of_one_hand_out_share_it() -> None:
+    world = World(entries=3)
+    world.poll(b"alice")
+    stored = Stored()
+    stored.write(world.group.snapshot())
+
+    group = stored.read(world)
+
+    assert len(set(group.pending.values())) == 1
+    assert group.consumers[b"alice"].pending == 3
+    assert group.tallies == {}
+
+
+def test_orders_of_finished_entries_are_rebuilt_and_lose_nothing() -> None:
+    world = World(entries=20_000, group_max_attempts=0)
+    kept = world.poll(count=5)
+    for _ in range(19):
+        world.ack(*world.poll(count=1000))
+    assert world.cursor == 0
+
+    assert [id_ >> 64 for id_ in world.group.pending_from()] == kept
+    assert len(world.group._order) < 5000
+    assert world.group.last_pending() == 5 << 64
+    world.ack(*kept)
+    assert world.cursor == world.group.head >> 64
+    assert world.group.last_pending() == 0
+
+
+def test_the_order_of_owed_entries_is_rebuilt_and_loses_nothing() -> None:
+    world = World(entries=3000, group_max_attempts=0)
+    for _ in range(3):
+        world.poll(count=1000)
+    world.lapse()
+    world.fire_timer()
+    world.ack(*range(1, 2991))
+    world.poll()
+    assert world.owed == []
+
+    world.lapse()
+
+    assert world.owed == list(range(2991, 3001))
+    assert len(world.group._owed_order) < 100
+
+
+def test_deadlines_of_claims_that_ended_are_dropped() -> None:
+    world = World(entries=4000)
+    for _ in range(4000):
+        world.ack(*world.poll(count=1))
+
+    assert len(world.group.deadlines) <= 1025
+
+
+def test_a_dead_letter_put_back_twice_below_the_cursor_is_pending_once() -> None:
+    world = World(entries=3, group_max_attempts=1)
+    world.kill()
+    world.redrive(1, 2)
+    world.ack(2)  # 1 keeps the list of those put back
+
+    world.claim(b"bob", 2, force=True)
+
+    assert [id_ >> 64 for id_ in world.group.pending_from()] == [1, 2]
+    assert [id_ >> 64 for id_ in world.group.pending_from(2 << 64)] == [2]
+    assert world.group.last_pending() == 2 << 64

@@ -1,0 +1,256 @@
+"""The scenarios that need a socket, a connection that dies, or a killed server.
+
+A waiter is known to wait when INFO counts it as blocked: no test guesses how long
+that takes, and none asserts how long anything took.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.world import VISIBILITY_MS
+from tests.server_process import ServerProcess
+from tests.wire import Wire, entry_ids
+
+FLAGS = "--group-visibility-timeout-ms", str(VISIBILITY_MS)
+LONG_MS = 600_000  # a claim that does not lapse while the test runs
+POLL_S = 0.01
+WAITS_S = 60.0
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with ServerProcess.start(tmp_path / "data", *FLAGS) as process:
+        yield process
+
+
+@pytest.fixture
+def wire(server: ServerProcess) -> Iterator[Wire]:
+    with Wire(server.port) as connection:
+        connection.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
+        yield connection
+
+
+def add(wire: Wire, *numbers: int) -> None:
+    for number in numbers:
+        wire.call("XADD", "jobs", f"{number}-0", "job", "x")
+
+
+def send_poll(wire: Wire, consumer: str, count: int = 10, block_ms: int = -1) -> None:
+    waiting = ("BLOCK", block_ms) if block_ms >= 0 else ()
+    words = "GROUP", "workers", consumer, "COUNT", count, *waiting
+    wire.send("XREADGROUP", *words, "STREAMS", "jobs", ">")
+
+
+def poll(wire: Wire, consumer: str, count: int = 10, block_ms: int = -1) -> list[int]:
+    send_poll(wire, consumer, count, block_ms)
+    return numbers(wire.read())
+
+
+def numbers(reply: object) -> list[int]:
+    return [int(id_.split(b"-")[0]) for id_ in entry_ids(reply)]
+
+
+def ack(wire: Wire, *ids: int) -> int:
+    done: int = wire.call("XACK", "jobs", "workers", *ids)
+    return done
+
+
+def info(wire: Wire, name: str) -> int:
+    text: bytes = wire.call("INFO", "everything")
+    fields = dict(line.split(b":", 1) for line in text.split(b"\r\n") if b":" in line)
+    return int(fields[name.encode()])
+
+
+def until(wire: Wire, name: str, value: int) -> None:
+    """Wait for INFO to say so; the test fails if it never does."""
+    end = time.monotonic() + WAITS_S
+    while info(wire, name) != value:
+        assert time.monotonic() < end, name
+        time.sleep(POLL_S)
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1]
+    return (int(fields.split()[11]) + int(fields.split()[12])) / 100
+
+
+def test_a_killed_server_resumes_at_the_cursor_and_redelivers_only_what_was_not_acked(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "data"
+    long_claims = "--group-visibility-timeout-ms", str(LONG_MS)
+    with ServerProcess.start(directory, *long_claims) as server:
+        with Wire(server.port) as wire:
+            wire.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
+            add(wire, 1, 2, 3, 4, 5, 6)
+            assert poll(wire, "alice", count=5) == [1, 2, 3, 4, 5]
+            assert ack(wire, 1, 2, 4) == 3
+        server.kill()
+
+    with (
+        ServerProcess.start(directory, *long_claims) as server,
+        Wire(server.port) as wire,
+    ):
+        assert poll(wire, "bob") == [3, 5, 6]
+        assert ack(wire, 3, 5, 6) == 3
+        assert poll(wire, "bob") == []
+
+
+def test_a_crash_leaves_an_entry_listed_or_owed_never_neither(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    flags = "--group-max-attempts", "1", "--group-visibility-timeout-ms", "1"
+    with ServerProcess.start(directory, *flags) as server:
+        with Wire(server.port) as wire:
+            wire.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
+            add(wire, 1, 2)
+            assert poll(wire, "alice") == [1, 2]
+            while wire.call("XDLQ", "LEN", "jobs", "workers") != 2:
+                time.sleep(POLL_S)
+            assert wire.call("XDLQ", "REDRIVE", "jobs", "workers", "1-0") == 1
+        server.kill()
+
+    with (
+        ServerProcess.start(directory, "--group-max-attempts", "1") as server,
+        Wire(server.port) as wire,
+    ):
+        assert wire.call("XDLQ", "LEN", "jobs", "workers") == 1
+        assert poll(wire, "bob") == [1]
+        assert ack(wire, 1, 2) == 2
+
+
+def test_an_append_wakes_a_waiter(server: ServerProcess, wire: Wire) -> None:
+    with Wire(server.port) as waiter:
+        send_poll(waiter, "alice", block_ms=0)
+        until(wire, "blocked_clients", 1)
+
+        add(wire, 1)
+
+        assert numbers(waiter.read()) == [1]
+
+
+def test_a_lapse_wakes_a_waiter(server: ServerProcess, wire: Wire) -> None:
+    add(wire, 1, 2)
+    assert poll(wire, "alice") == [1, 2]
+    with Wire(server.port) as waiter:
+        assert poll(waiter, "bob", block_ms=0) == [1, 2]
+
+        pending = wire.call("XPENDING", "jobs", "workers", "-", "+", 10)
+        assert [(row[1], row[3]) for row in pending] == [(b"bob", 2)] * 2
+
+
+def test_a_redrive_wakes_a_waiter(tmp_path: Path) -> None:
+    flags = *FLAGS, "--group-max-attempts", "1"
+    with (
+        ServerProcess.start(tmp_path / "data", *flags) as server,
+        Wire(server.port) as wire,
+        Wire(server.port) as waiter,
+    ):
+        wire.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
+        add(wire, 1)
+        assert poll(wire, "alice") == [1]
+        while not wire.call("XDLQ", "LEN", "jobs", "workers"):
+            time.sleep(POLL_S)
+        send_poll(waiter, "bob", block_ms=0)
+        until(wire, "blocked_clients", 1)
+
+        wire.call("XDLQ", "REDRIVE", "jobs", "workers", "1-0")
+
+        assert numbers(waiter.read()) == [1]
+
+
+def test_an_ack_at_the_cap_wakes_a_waiter(tmp_path: Path) -> None:
+    flags = "--group-max-in-flight", "1", "--group-visibility-timeout-ms", str(LONG_MS)
+    with (
+        ServerProcess.start(tmp_path / "data", *flags) as server,
+        Wire(server.port) as wire,
+        Wire(server.port) as waiter,
+    ):
+        wire.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
+        add(wire, 1, 2)
+        assert poll(wire, "alice") == [1]
+        send_poll(waiter, "bob", block_ms=0)
+        until(wire, "blocked_clients", 1)
+
+        assert ack(wire, 1) == 1
+
+        assert numbers(waiter.read()) == [2]
+
+
+def test_the_end_of_the_wait_is_empty_however_often_it_was_woken(
+    server: ServerProcess, wire: Wire
+) -> None:
+    with Wire(server.port) as waiter:
+        send_poll(waiter, "waiter", block_ms=300)
+        until(wire, "blocked_clients", 1)
+        for number in range(20):
+            wire.call("XGROUP", "CREATECONSUMER", "jobs", "workers", f"c{number}")
+
+        assert waiter.read() is None
+        assert poll(waiter, "waiter") == []
+
+
+def test_one_exec_of_n_entries_serves_n_waiters_a_different_one_each(
+    server: ServerProcess, wire: Wire
+) -> None:
+    waiters = [Wire(server.port) for _ in range(8)]
+    for at, waiter in enumerate(waiters):
+        send_poll(waiter, f"w{at}", count=1, block_ms=0)
+        until(wire, "blocked_clients", at + 1)
+
+    adds = [("XADD", "jobs", f"{number}-0", "job", "x") for number in range(1, 9)]
+    wire.call_many([("MULTI",), *adds, ("EXEC",)])
+
+    given = [numbers(waiter.read()) for waiter in waiters]
+    assert given == [[number] for number in range(1, 9)]
+    for waiter in waiters:
+        waiter.close()
+
+
+def test_a_waiter_whose_client_is_gone_gets_nothing_and_blocks_nobody(
+    server: ServerProcess, wire: Wire
+) -> None:
+    gone, next_one = Wire(server.port), Wire(server.port)
+    send_poll(gone, "gone", block_ms=0)
+    until(wire, "blocked_clients", 1)
+    send_poll(next_one, "next", block_ms=0)
+    until(wire, "blocked_clients", 2)
+
+    gone.close()
+    until(wire, "blocked_clients", 1)
+    add(wire, 1)
+
+    assert numbers(next_one.read()) == [1]
+    pending = wire.call("XPENDING", "jobs", "workers", "-", "+", 10)
+    assert [(row[1], row[3]) for row in pending] == [(b"next", 1)]
+    next_one.close()
+
+
+def test_a_thousand_idle_waiters_cost_nothing(
+    server: ServerProcess, wire: Wire, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stretch() -> tuple[float, int]:
+        """CPU seconds and commands of a while in which nobody asks for anything."""
+        commands, before = info(wire, "total_commands_processed"), cpu_s(server.pid)
+        time.sleep(1.0)
+        spent = cpu_s(server.pid) - before
+        return spent, info(wire, "total_commands_processed") - commands
+
+    alone_s, alone_commands = stretch()
+    waiters = [Wire(server.port) for _ in range(1000)]
+    for at, waiter in enumerate(waiters):
+        send_poll(waiter, f"w{at}", block_ms=0)
+    until(wire, "blocked_clients", 1000)
+    waiting_s, waiting_commands = stretch()
+
+    with capsys.disabled():
+        print(
+            f"\nCPU in 1 s: {alone_s:.2f} s alone, {waiting_s:.2f} s with 1,000 waiters"
+        )
+    assert waiting_commands == alone_commands  # no poll was made again
+    for waiter in waiters:
+        waiter.close()

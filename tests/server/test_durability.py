@@ -1,0 +1,136 @@
+"""Nothing that saw a change leaves before the change is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from felixresp.storage.memory import MemoryStore
+from tests.server.running import RunningServer
+from tests.wire import Lost, entry_ids
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(deferred=True)
+
+
+@pytest.fixture
+def running(store: MemoryStore) -> Iterator[RunningServer]:
+    with RunningServer(store) as server:
+        yield server
+        server.look(lambda _: store.finish())
+
+
+def test_a_reply_waits_for_its_commit(
+    running: RunningServer, store: MemoryStore
+) -> None:
+    client = running.connect()
+    done = running.look(lambda server: server.commands_processed)
+
+    client.send("SET", "k", "v")
+    running.until_processed(done + 1)
+    assert not client.has_reply()
+    running.look(lambda _: store.finish())
+
+    assert client.read() == b"OK"
+
+
+def test_a_read_that_saw_the_change_waits_too(
+    running: RunningServer, store: MemoryStore
+) -> None:
+    writer, reader = running.connect(), running.connect()
+    done = running.look(lambda server: server.commands_processed)
+
+    writer.send("SET", "k", "v")
+    running.until_processed(done + 1)
+    reader.send("GET", "k")
+    running.until_processed(done + 2)
+    assert not reader.has_reply()
+    running.look(lambda _: store.finish())
+
+    assert reader.read() == b"v"
+
+
+def test_errors_and_the_end_stay_behind_a_held_reply(
+    running: RunningServer, store: MemoryStore
+) -> None:
+    client = running.connect_raw()
+    done = running.look(lambda server: server.commands_processed)
+
+    client.sendall(b"SET k v\r\nNOSUCH\r\nQUIT\r\n")
+    running.until_processed(done + 3)
+    running.look(lambda _: store.finish())
+
+    replies = bytearray()
+    while chunk := client.recv(1000):
+        replies += chunk
+    assert replies.split(b"\r\n")[0] == b"+OK"
+    assert replies.split(b"\r\n")[1].startswith(b"-ERR unknown command")
+    assert replies.endswith(b"\r\n+OK\r\n")
+
+
+def test_a_blocked_reader_is_not_handed_what_is_not_durable(
+    running: RunningServer, store: MemoryStore
+) -> None:
+    reader, writer = running.connect(), running.connect()
+    reader.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+    running.until_blocked(1)
+
+    writer.send("XADD", "s", "1-1", "f", "v")
+    running.until_blocked(0)
+    assert not reader.has_reply()
+    running.look(lambda _: store.finish())
+
+    assert entry_ids(reader.read()) == [b"1-1"]
+
+
+def test_a_client_killed_before_its_reply_left_gives_its_claims_back(
+    running: RunningServer, store: MemoryStore
+) -> None:
+    setup, dead, alive = (running.connect() for _ in range(3))
+    setup.send("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+    dead.send("XREADGROUP", "GROUP", "g", "dead", "BLOCK", 0, "STREAMS", "s", ">")
+    running.until_blocked(1)
+    setup.send("XADD", "s", "1-1", "f", "v")
+    running.until_blocked(0)
+
+    dead.close()
+    running.until(lambda server: len(server.clients()) == 2)
+    alive.send("XREADGROUP", "GROUP", "g", "alive", "STREAMS", "s", ">")
+    setup.send("XPENDING", "s", "g", "-", "+", 10)
+    running.until(lambda server: not server.committer.settled)
+    running.look(lambda _: store.finish())
+
+    assert entry_ids(alive.read()) == [b"1-1"]
+    assert [setup.read() for _ in range(2)][1] == b"1-1"
+    running.look(lambda _: store.finish())
+    ((_, consumer, _, deliveries),) = setup.read()
+    assert (consumer, deliveries) == (b"alive", 1)
+
+
+def test_with_an_interval_replies_do_not_wait() -> None:
+    store = MemoryStore(deferred=True)
+    with RunningServer(store, durability="interval 20") as running:
+        client = running.connect()
+
+        assert client.call("SET", "k", "v") == b"OK"
+        assert client.call("GET", "k") == b"v"
+        running.look(lambda _: store.finish())
+
+
+def test_a_lost_batch_closes_who_waited_for_it_and_is_forgotten(
+    running: RunningServer, store: MemoryStore
+) -> None:
+    writer, other = running.connect(), running.connect()
+    assert other.call("PING") == b"PONG"
+    done = running.look(lambda server: server.commands_processed)
+    writer.send("SET", "k", "v")
+    running.until_processed(done + 1)
+
+    running.look(lambda _: store.fence())
+
+    with pytest.raises(Lost):
+        writer.read()
+    assert other.call("EXISTS", "k") == 0
