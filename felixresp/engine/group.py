@@ -32,6 +32,7 @@ from .changes import (
     Redriven,
     Tally,
 )
+from .cuts import Cut
 from .dead_letters import DeadLetters
 from .handouts import Consumer, HandOut
 from .ids import EntryID
@@ -107,7 +108,7 @@ class Group:
         self._low = 0  # everything in _order before it is finished
         self._owed_order: list[EntryID] = []  # ascending; settled ones too
         self.changed = True
-        self._cut = _Cut()
+        self._cut = Cut(set())
 
     # --- reading
 
@@ -401,45 +402,9 @@ class Group:
 
     def snapshot(self) -> GroupSnapshot:
         """What changed since the last cut; the caller stores it."""
-        cut, self._cut = self._cut, _Cut()
-        self._cut.stored = cut.stored
+        cut, self._cut = self._cut, Cut(self._cut.stored)
         self.changed = False
-        numbers = {c.number: c for c in self.consumers.values()}
-        pending = {
-            i: self._pending_record(i) for i in cut.pending & self.pending.keys()
-        }
-        dropped = [i for i in cut.gone if i not in self.pending]
-        cut.stored.update(pending)
-        cut.stored.difference_update(dropped)
-        letters = self.dead_letters
-        return GroupSnapshot(
-            group=self,
-            number=self.number,
-            name=self.name,
-            head=self.head,
-            cursor=self.cursor,
-            entries_read=self.entries_read,
-            passed=self.passed,
-            next_consumer=self.next_consumer,
-            ahead=sorted(self.ahead),
-            consumers=[
-                (c.number, c.name, c.seen_ms, c.active_ms)
-                for c in map(numbers.get, cut.consumers)
-                if c is not None
-            ],
-            dropped_consumers=[n for n in cut.consumers if n not in numbers],
-            pending=pending,
-            dropped_pending=dropped,
-            dead={i: letters.listed[i] for i in cut.dead & letters.listed.keys()},
-            redriven={
-                i: letters.redriven[i] for i in cut.dead & letters.redriven.keys()
-            },
-            dropped_dead=[
-                i
-                for i in cut.dead
-                if i not in letters.listed and i not in letters.redriven
-            ],
-        )
+        return cut.snapshot(self)
 
     def restore_pending(self, records: dict[EntryID, PendingRecord]) -> None:
         """Bring back what a snapshot stored. The cursor and head are set."""
@@ -464,30 +429,6 @@ class Group:
         self._cut.stored = set(records)
         top = (*ids, *self.dead_letters.listed, *self.ahead, 0)
         self.out_of_turn = max(top)
-
-    def _pending_record(self, id_: EntryID) -> PendingRecord:
-        handout = self.pending[id_]
-        number = handout.consumer.number if handout.consumer else 0
-        return PendingRecord(number, handout.handed_ms, self.tally(id_))
-
-
-class _Cut:
-    """Which small records changed since the last checkpoint."""
-
-    __slots__ = ("consumers", "dead", "gone", "pending", "stored")
-
-    def __init__(self) -> None:
-        self.pending: set[EntryID] = set()
-        self.gone: set[EntryID] = set()
-        self.stored: set[EntryID] = set()  # pending entries the store has
-        self.dead: set[EntryID] = set()
-        self.consumers: set[int] = set()
-
-    def finish(self, ids: Iterable[EntryID]) -> None:
-        # an entry that came and went between two cuts costs the store nothing
-        self.pending.difference_update(ids)
-        if self.stored:
-            self.gone.update(self.stored.intersection(ids))
 
 
 # fmt: off

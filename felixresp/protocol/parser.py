@@ -1,29 +1,26 @@
 """Bytes to requests: RESP arrays of bulk strings, and inline commands.
 
 However the bytes are cut, the requests and the error are the same. A run of
-whole requests in their canonical form is taken apart by one ``split``; what is
-unusual or not complete yet goes to the exact path, one request at a time. Both
-hold Redis's limits, and a length is checked as soon as its line is there.
-(hiredis would need guards that cost more than it saves: it takes more than a
-request may be, does not say where it stands, and allocates what a count says.)
+whole requests in their canonical form is hiredis's work; what is unusual or not
+complete yet goes to the exact path, one request at a time. Both hold Redis's
+limits, and a length is checked as soon as its line is there.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..config import MiB, Settings
+import hiredis
+
+from ..config import Settings
 
 INLINE_BYTES_MAX = LINE_BYTES_MAX = 64 * 1024
 _MULTIBULK_MAX = 2**31 - 1
 _UNAUTHENTICATED_MULTIBULK_MAX = 10
 _UNAUTHENTICATED_BULK_MAX = 16384
-_WHOLE_BYTES_MAX = MiB  # a longer argument is the exact path's
 _ARGUMENT_OVERHEAD_BYTES = 40  # what an argument costs beside its bytes
 
-_COUNTS = {b"*%d" % count: count for count in range(1, 1025)}
-_HEADERS = [b"$%d" % size for size in range(4096)]
-_SIZES = {header: size for size, header in enumerate(_HEADERS)}
+_LARGE_COUNT = re.compile(rb"\*\d{6}")  # from 100,000 arguments on
 _INTEGER = re.compile(rb"0|-?[1-9]\d{0,18}")
 _STAR = ord("*")
 
@@ -101,7 +98,7 @@ class Parser:
         requests: list[list[bytes]] = []
         if self.error is not None:
             return requests
-        whole = self.trusted  # tried once: a split looks at all that is left
+        whole = self.trusted  # tried once: it looks at all that is left
         if whole and self._args is None and not self._data:
             whole = False
             left = _take_whole(data, requests)
@@ -250,63 +247,73 @@ def _unescape(found: re.Match[bytes]) -> bytes:
     return bytes((int(digits, 16),)) if digits else _ESCAPED.get(letter, letter)
 
 
-def _take_whole(data: bytes, requests: list[list[bytes]]) -> int:
-    """Take the whole requests at the start of ``data``; the bytes that are left.
+class _WholeRequests:
+    """hiredis, for bytes that are whole requests in their canonical form.
 
-    Each header line must be the one that stands before an argument that long.
+    It takes more than a request may be and does not say where it stands, so
+    what it found counts only if it is arrays of bytes, and if the data shows as
+    many bulk headers as there are arguments (a payload that looks like one only
+    costs time). It allocates what a count says, so a large one is not for it.
     """
-    lines = data.split(b"\r\n")
-    end = len(lines) - 1
-    at = 0
-    while at < end:
-        count = _COUNTS.get(lines[at])
-        if count is None:
-            break
-        stop = at + 1 + 2 * count
-        if stop > end:
-            break
-        args = lines[at + 2 : stop : 2]
-        header = at + 1
+
+    def __init__(self) -> None:
+        self._reader = hiredis.Reader()  # empty between two calls
+
+    def take(self, data: bytes, requests: list[list[bytes]]) -> int:
+        """Take the requests at the start of ``data``; the bytes that are left."""
+        if _LARGE_COUNT.search(data):
+            return len(data)
+        reader = self._reader
+        reader.feed(data)
+        found: list[list[bytes]] = []
         try:
-            for arg in args:
-                if lines[header] != _HEADERS[len(arg)]:
-                    raise IndexError
-                header += 2
-        except IndexError:  # a long argument, or a line end in one
-            args, stop = _rejoin(lines, at + 1, count)
-            if not stop:
-                break
-        requests.append(args)
-        at = stop
-    if at == end:
-        return len(lines[end])
-    return sum(map(len, lines[at:])) + 2 * (end - at)
+            while (request := reader.gets()) is not False:
+                found.append(request)
+        except hiredis.ProtocolError:
+            self._reader = hiredis.Reader()
+            return len(data)
+        end = len(data)
+        if not (found and data.endswith(_last_bulk(found[-1]))):
+            self._reader = hiredis.Reader()  # it is in the middle of a request
+            end = sum(map(_canonical_bytes, found))
+        if not _are_requests(found, data, end):
+            return len(data)
+        requests += found
+        return len(data) - end
 
 
-def _rejoin(lines: list[bytes], at: int, count: int) -> tuple[list[bytes], int]:
-    """A request whose arguments the split may have cut; where the next one starts,
-    0 when this one is not whole or not canonical."""
-    args: list[bytes] = []
-    end = len(lines) - 1
-    for _ in range(count):
-        header = lines[at]
-        size = _SIZES.get(header)
-        if size is None:
-            size = _parse_integer(header[1:]) if header[:1] == b"$" else None
-            if size is None or not 0 <= size <= _WHOLE_BYTES_MAX:
-                return args, 0
-        start = at + 1
-        found = -2
-        while found < size:
-            at += 1
-            if at >= end:
-                return args, 0
-            found += len(lines[at]) + 2
-        if found != size:
-            return args, 0
-        at += 1
-        args.append(b"\r\n".join(lines[start:at]))
-    return args, at
+_take_whole = _WholeRequests().take
+
+
+def _are_requests(found: list[list[bytes]], data: bytes, end: int) -> bool:
+    arguments = 0
+    for request in found:
+        if type(request) is not list or not request:
+            return False
+        try:
+            b"".join(request)  # the fastest way to see that all are bytes
+        except TypeError:
+            return False
+        arguments += len(request)
+    return data.count(b"\r\n$", 0, end) == arguments
+
+
+def _last_bulk(request: object) -> bytes:
+    """What the data ends with when this request is its last and complete."""
+    if type(request) is not list or not request or type(request[-1]) is not bytes:
+        return b"*"  # no request ends with this
+    return b"$%d\r\n%b\r\n" % (len(request[-1]), request[-1])
+
+
+def _canonical_bytes(request: object) -> int:
+    """What a request takes when it is written the one usual way."""
+    if type(request) is not list:
+        return 0
+    total = len(b"*%d\r\n" % len(request))
+    for argument in request:
+        size = len(argument) if type(argument) is bytes else 0
+        total += len(b"$%d\r\n\r\n" % size) + size
+    return total
 
 
 def _parse_integer(digits: bytes) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from felixresp.config import Settings
 from felixresp.storage.memory import MemoryStore
 from tests.server.running import Peer, RunningServer
 from tests.wire import Refused, entry_ids
@@ -14,7 +15,7 @@ from tests.wire import Refused, entry_ids
 
 @pytest.fixture
 def running() -> Iterator[RunningServer]:
-    with RunningServer(MemoryStore()) as server:
+    with RunningServer(MemoryStore(Settings())) as server:
         yield server
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from felixresp.config import Settings
 from felixresp.storage.memory import MemoryStore
 from tests.server.running import RunningServer, read_to_end
 from tests.wire import Lost
@@ -15,7 +16,7 @@ from tests.wire import Lost
 
 @pytest.fixture
 def running() -> Iterator[RunningServer]:
-    with RunningServer(MemoryStore()) as server:
+    with RunningServer(MemoryStore(Settings())) as server:
         yield server
 
 
@@ -143,7 +144,7 @@ def test_quit_closes_after_its_reply(running: RunningServer) -> None:
 
 
 def test_what_follows_auth_in_one_write_has_its_limits() -> None:
-    with RunningServer(MemoryStore(), requirepass="pw") as running:
+    with RunningServer(MemoryStore(Settings()), requirepass="pw") as running:
         client = running.connect_raw()
         many = command(b"DEL", *[b"k"] * 20)
 
@@ -153,7 +154,7 @@ def test_what_follows_auth_in_one_write_has_its_limits() -> None:
 
 
 def test_without_auth_a_large_request_is_refused() -> None:
-    with RunningServer(MemoryStore(), requirepass="pw") as running:
+    with RunningServer(MemoryStore(Settings()), requirepass="pw") as running:
         client = running.connect_raw()
 
         client.sendall(b"PING\r\n" + command(b"DEL", *[b"k"] * 20))
@@ -165,7 +166,7 @@ def test_without_auth_a_large_request_is_refused() -> None:
 
 
 def test_one_client_too_many_is_told_so() -> None:
-    with RunningServer(MemoryStore(), maxclients=1) as running:
+    with RunningServer(MemoryStore(Settings()), maxclients=1) as running:
         first = running.connect()
         first.call("PING")
 
@@ -225,7 +226,9 @@ def test_shutdown_ends_the_server(running: RunningServer) -> None:
 
 
 def test_input_past_its_limit_ends_a_parked_client() -> None:
-    with RunningServer(MemoryStore(), client_query_buffer_limit=1 << 20) as running:
+    with RunningServer(
+        MemoryStore(Settings()), client_query_buffer_limit=1 << 20
+    ) as running:
         client = running.connect_raw()
         client.sendall(b"XREAD BLOCK 0 STREAMS s $\r\n")
         running.until_blocked(1)

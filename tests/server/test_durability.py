@@ -6,21 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from felixresp.storage.memory import MemoryStore
+from felixresp.config import Settings
+from felixresp.storage.memory import Deferred, MemoryStore
 from tests.server.running import RunningServer
 from tests.wire import Lost, entry_ids
+
+ALL = 1000  # batches: every one that waits
 
 
 @pytest.fixture
 def store() -> MemoryStore:
-    return MemoryStore(deferred=True)
+    return MemoryStore(Settings(), deferred=Deferred())
 
 
 @pytest.fixture
 def running(store: MemoryStore) -> Iterator[RunningServer]:
     with RunningServer(store) as server:
         yield server
-        server.look(lambda _: store.finish())
+        server.look(lambda _: store.finish(ALL))
 
 
 def test_a_reply_waits_for_its_commit(
@@ -32,7 +35,7 @@ def test_a_reply_waits_for_its_commit(
     client.send("SET", "k", "v")
     running.until_processed(done + 1)
     assert not client.has_reply()
-    running.look(lambda _: store.finish())
+    running.look(lambda _: store.finish(ALL))
 
     assert client.read() == b"OK"
 
@@ -48,7 +51,7 @@ def test_a_read_that_saw_the_change_waits_too(
     reader.send("GET", "k")
     running.until_processed(done + 2)
     assert not reader.has_reply()
-    running.look(lambda _: store.finish())
+    running.look(lambda _: store.finish(ALL))
 
     assert reader.read() == b"v"
 
@@ -61,7 +64,7 @@ def test_errors_and_the_end_stay_behind_a_held_reply(
 
     client.sendall(b"SET k v\r\nNOSUCH\r\nQUIT\r\n")
     running.until_processed(done + 3)
-    running.look(lambda _: store.finish())
+    running.look(lambda _: store.finish(ALL))
 
     replies = bytearray()
     while chunk := client.recv(1000):
@@ -81,7 +84,7 @@ def test_a_blocked_reader_is_not_handed_what_is_not_durable(
     writer.send("XADD", "s", "1-1", "f", "v")
     running.until_blocked(0)
     assert not reader.has_reply()
-    running.look(lambda _: store.finish())
+    running.look(lambda _: store.finish(ALL))
 
     assert entry_ids(reader.read()) == [b"1-1"]
 
@@ -101,23 +104,23 @@ def test_a_client_killed_before_its_reply_left_gives_its_claims_back(
     alive.send("XREADGROUP", "GROUP", "g", "alive", "STREAMS", "s", ">")
     setup.send("XPENDING", "s", "g", "-", "+", 10)
     running.until(lambda server: not server.committer.settled)
-    running.look(lambda _: store.finish())
+    running.look(lambda _: store.finish(ALL))
 
     assert entry_ids(alive.read()) == [b"1-1"]
     assert [setup.read() for _ in range(2)][1] == b"1-1"
-    running.look(lambda _: store.finish())
+    running.look(lambda _: store.finish(ALL))
     ((_, consumer, _, deliveries),) = setup.read()
     assert (consumer, deliveries) == (b"alive", 1)
 
 
 def test_with_an_interval_replies_do_not_wait() -> None:
-    store = MemoryStore(deferred=True)
+    store = MemoryStore(Settings(), deferred=Deferred())
     with RunningServer(store, durability="interval 20") as running:
         client = running.connect()
 
         assert client.call("SET", "k", "v") == b"OK"
         assert client.call("GET", "k") == b"v"
-        running.look(lambda _: store.finish())
+        running.look(lambda _: store.finish(ALL))
 
 
 def test_a_lost_batch_closes_who_waited_for_it_and_is_forgotten(
@@ -129,7 +132,7 @@ def test_a_lost_batch_closes_who_waited_for_it_and_is_forgotten(
     writer.send("SET", "k", "v")
     running.until_processed(done + 1)
 
-    running.look(lambda _: store.fence())
+    running.look(lambda _: store.fence(0))
 
     with pytest.raises(Lost):
         writer.read()
