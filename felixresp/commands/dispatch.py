@@ -41,15 +41,11 @@ def dispatch(ctx: Context, request: Sequence[bytes]) -> Answer:
         if command is None:
             raise unknown_command(request)
         arity = command.arity
-        if command.subcommands or (
-            len(request) != arity if arity > 0 else len(request) < -arity
-        ):
-            command = narrow(command, request)
         if (
-            not client.authenticated
-            and ctx.settings.requirepass
-            and not command.no_auth
-        ):
+            len(request) != arity if arity > 0 else len(request) < -arity
+        ) or command.subcommands:
+            command = narrow(command, request)
+        if not (client.authenticated or command.no_auth) and ctx.settings.requirepass:
             raise CommandError(NO_AUTH)
         if command.deny_oom and not ctx.server.writable():
             raise CommandError(NO_SPACE)

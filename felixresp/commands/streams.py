@@ -30,6 +30,7 @@ from .ranges import end_id, start_id
 from .trimming import Trim, TrimOptions
 
 _XADD = b"xadd"
+_SHORT_BYTES = 1024 * 1024  # of a value that needs no look at the entry's size
 _ENTRY_BYTES_MAX = 1024 * 1024 * 1024
 
 
@@ -38,6 +39,12 @@ def xadd(ctx: Context, args: Args) -> Reply:
     words = args.words
     key, db = words[1], ctx.client.db
     if words[2] == b"*":  # by far the most common shape
+        if len(words) == 5 and len(words[3]) + len(words[4]) < _SHORT_BYTES:
+            stream = ctx.keyspace.stream(db, key)
+            if stream is not None and stream.last_id < MAX_ID:
+                id_ = stream.next_id(ctx.wall_ms)
+                stream.append(id_, words[3:])
+                return b"%d-%d" % (id_ >> 64, id_ & SEQ_MAX)
         options, fields = _PLAIN, words[3:]
     else:
         options = _add_options(ctx, args)

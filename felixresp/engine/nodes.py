@@ -27,22 +27,30 @@ INDEX_BYTES = _INDEX.size
 _LISTPACK_EMPTY_BYTES = 7  # header and end mark of an empty listpack
 
 
+# "$n" lines by n, for the lengths that come most often
+_ID_LINES = [b"*2\r\n$%d\r\n" % size for size in range(48)]
+_SIZE_LINES = [b"\r\n$%d\r\n" % size for size in range(1024)]
+
+
 def encode_entry(id_: EntryID, fields: Sequence[bytes]) -> bytes:
     """The raw RESP of one entry; ``fields`` are field, value, field, value ..."""
     id_text = b"%d-%d" % (id_ >> 64, id_ & SEQ_MAX)
+    head = _ID_LINES[len(id_text)]
     if len(fields) == 2:  # by far the most common shape
         field, value = fields
-        return b"*2\r\n$%d\r\n%b\r\n*2\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (
-            len(id_text),
-            id_text,
-            len(field),
-            field,
-            len(value),
-            value,
+        name_line, value_line = _size_line(len(field)), _size_line(len(value))
+        return b"".join(
+            (head, id_text, b"\r\n*2", name_line, field, value_line, value, b"\r\n")
         )
-    parts = [b"*2\r\n$%d\r\n%b\r\n*%d\r\n" % (len(id_text), id_text, len(fields))]
-    parts += [b"$%d\r\n%b\r\n" % (len(field), field) for field in fields]
+    parts = [head, id_text, b"\r\n*%d" % len(fields)]
+    for field in fields:
+        parts += (_size_line(len(field)), field)
+    parts.append(b"\r\n")
     return b"".join(parts)
+
+
+def _size_line(size: int) -> bytes:
+    return _SIZE_LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size
 
 
 def decode_fields(entry: bytes) -> list[bytes]:
@@ -68,6 +76,8 @@ class Node:
         "entries",
         "field_names",
         "first",
+        "first_ms",
+        "first_seq",
         "ids",
         "index",
         "last",
@@ -80,6 +90,8 @@ class Node:
 
     def __init__(self, first: EntryID) -> None:
         self.first = first
+        self.first_ms = first >> 64
+        self.first_seq = first & SEQ_MAX
         self.last = first
         self.count = 0  # live and deleted
         self.live = 0
@@ -226,8 +238,8 @@ def opening_size(fields: Sequence[bytes]) -> int:
 
 def following_size(node: Node, id_: EntryID, fields: Sequence[bytes]) -> int:
     """Bytes as one more entry of an open node."""
-    ms_more = (id_ >> 64) - (node.first >> 64)
-    seq_more = (id_ & SEQ_MAX) - (node.first & SEQ_MAX)
+    ms_more = (id_ >> 64) - node.first_ms
+    seq_more = (id_ & SEQ_MAX) - node.first_seq
     head = 4 if 0 <= ms_more < 128 else 2 + _int_bytes(ms_more)  # flags, ms
     head += 2 if 0 <= seq_more < 128 else _int_bytes(seq_more)
     if node.field_names is None:
@@ -235,6 +247,11 @@ def following_size(node: Node, id_: EntryID, fields: Sequence[bytes]) -> int:
         node.field_names = decode_fields(node.entries[0])[::2]
     if fields[::2] == node.field_names:
         if len(fields) == 2:
+            size = len(fields[1])
+            if 20 < size < 64:  # what most values are, without a call
+                return head + size + 4
+            if 20 < size < 4096:
+                return head + size + (5 if size <= 125 else 6)
             return head + _element_bytes(fields[1]) + 2
         values = fields[1::2]
         body = sum(map(_element_bytes, values))

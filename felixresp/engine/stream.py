@@ -98,11 +98,10 @@ class Stream:
         if id_ <= self.last_id:
             raise IDTooSmall
         node = self.nodes[-1] if self.nodes else None
-        opens = node is None or node.ids is None or self._is_full(node, fields)
-        if opens or node is None:
-            size = opening_size(fields)
+        if node is None or node.ids is None or self._is_full(node, fields):
+            opens, size = True, opening_size(fields)
         else:
-            size = following_size(node, id_, fields)
+            opens, size = False, following_size(node, id_, fields)
         change = Appended(self, id_, encode_entry(id_, fields), size, opens)
         self.apply_appended(change)
         self.keyspace.changes.append(change)
@@ -375,12 +374,15 @@ class Stream:
     def _is_full(self, node: Node, fields: Sequence[bytes]) -> bool:
         settings = self.keyspace.settings
         entries_max = settings.stream_node_max_entries
+        bytes_max = settings.stream_node_max_bytes
         if entries_max and node.count >= entries_max:
             return True
-        bytes_max = settings.stream_node_max_bytes
-        return bool(
-            bytes_max and node.listpack_bytes + sum(map(len, fields)) >= bytes_max
-        )
+        if not bytes_max:
+            return False
+        new = len(fields[0]) + len(fields[1])
+        if len(fields) > 2:
+            new = sum(map(len, fields))
+        return node.listpack_bytes + new >= bytes_max
 
     def _seal(self, node: Node) -> None:
         node.seal()

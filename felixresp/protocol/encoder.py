@@ -42,6 +42,13 @@ def encode_parts(reply: Reply, resp: int, parts: Parts) -> None:
     _writer(reply)(reply, resp, parts)
 
 
+def encode_short(reply: bytes | int) -> bytes:
+    """A bulk string or an integer: what XADD and XACK answer."""
+    if type(reply) is bytes:
+        return b"$%d\r\n%b\r\n" % (len(reply), reply)
+    return b":%d\r\n" % reply
+
+
 def _writer(reply: Reply) -> _Writer:
     return _WRITERS.get(type(reply)) or _inherited(reply)
 
@@ -70,11 +77,11 @@ def _nothing(_reply: NoReply, _resp: int, _parts: Parts) -> None:
 
 
 def _bulk(reply: bytes, _resp: int, parts: Parts) -> None:
-    parts.append(b"$%d\r\n%b\r\n" % (len(reply), reply))
+    parts.append(encode_short(reply))
 
 
 def _integer(reply: int, _resp: int, parts: Parts) -> None:
-    parts.append(b":%d\r\n" % reply)
+    parts.append(encode_short(reply))
 
 
 def _bool(reply: bool, resp: int, parts: Parts) -> None:

@@ -9,6 +9,7 @@ limits, and a length is checked as soon as its line is there.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import hiredis
 
@@ -20,7 +21,7 @@ _UNAUTHENTICATED_MULTIBULK_MAX = 10
 _UNAUTHENTICATED_BULK_MAX = 16384
 _ARGUMENT_OVERHEAD_BYTES = 40  # what an argument costs beside its bytes
 
-_LARGE_COUNT = re.compile(rb"\*\d{6}")  # from 100,000 arguments on
+_UNUSUAL = re.compile(rb"\*\d{6}|~\d")  # a large count; a set, which it makes a list
 _INTEGER = re.compile(rb"0|-?[1-9]\d{0,18}")
 _STAR = ord("*")
 
@@ -96,15 +97,15 @@ class Parser:
     def feed(self, data: bytes) -> list[list[bytes]]:
         """The requests that ``data`` completes."""
         requests: list[list[bytes]] = []
-        if self.error is not None:
-            return requests
         whole = self.trusted  # tried once: it looks at all that is left
-        if whole and self._args is None and not self._data:
+        if whole and self._args is None and not self._data and self.error is None:
             whole = False
             left = _take_whole(data, requests)
             if not left:
                 return requests
             data = data[-left:]
+        elif self.error is not None:
+            return requests
         self._data = self._data + data if self._data else data
         try:
             self._parse(requests, whole=whole)
@@ -261,7 +262,24 @@ class _WholeRequests:
 
     def take(self, data: bytes, requests: list[list[bytes]]) -> int:
         """Take the requests at the start of ``data``; the bytes that are left."""
-        if _LARGE_COUNT.search(data):
+        if not data.startswith(b"*"):
+            return len(data)
+        # by far the most common: one request, perhaps with the ID * in it
+        if data.count(b"*") - data.count(b"\n*\r\n") == 1:
+            reader = self._reader
+            reader.feed(data)
+            try:
+                request = reader.gets()
+            except hiredis.ProtocolError:
+                request = None
+            if not reader.has_data() and _are_requests((request,), data, len(data)):
+                requests.append(request)
+                return 0
+            self._reader = hiredis.Reader()
+        return self._take_several(data, requests)
+
+    def _take_several(self, data: bytes, requests: list[list[bytes]]) -> int:
+        if _UNUSUAL.search(data):
             return len(data)
         reader = self._reader
         reader.feed(data)
@@ -270,13 +288,15 @@ class _WholeRequests:
             while (request := reader.gets()) is not False:
                 found.append(request)
         except hiredis.ProtocolError:
-            self._reader = hiredis.Reader()
-            return len(data)
+            found = []
         end = len(data)
-        if not (found and data.endswith(_last_bulk(found[-1]))):
-            self._reader = hiredis.Reader()  # it is in the middle of a request
+        complete = bool(found) and data.endswith(_last_bulk(found[-1]))
+        if not complete:
             end = sum(map(_canonical_bytes, found))
-        if not _are_requests(found, data, end):
+        accepted = _are_requests(found, data, end)
+        if not (complete and accepted):
+            self._reader = hiredis.Reader()  # it may be in the middle of a request
+        if not accepted:
             return len(data)
         requests += found
         return len(data) - end
@@ -285,7 +305,7 @@ class _WholeRequests:
 _take_whole = _WholeRequests().take
 
 
-def _are_requests(found: list[list[bytes]], data: bytes, end: int) -> bool:
+def _are_requests(found: Sequence[object], data: bytes, end: int) -> bool:
     arguments = 0
     for request in found:
         if type(request) is not list or not request:

@@ -66,15 +66,15 @@ class Committer:
         must_wait = False
         gathered = self._changes
         for change in changes:
-            if not change.DURABLE:
-                continue
-            gathered.append(change)
-            must_wait |= change.MUST_WAIT
-            self._bytes += _CHANGE_BYTES
-            if isinstance(change, Appended):
-                self._bytes += len(change.entry)
-            elif isinstance(change, StringSet):
-                self._bytes += len(change.data)
+            if change.DURABLE:
+                gathered.append(change)
+                if change.MUST_WAIT:
+                    must_wait = True
+                self._bytes += _CHANGE_BYTES
+                if type(change) is Appended:
+                    self._bytes += len(change.entry)
+                elif type(change) is StringSet:
+                    self._bytes += len(change.data)
         if must_wait:
             if self._replies_wait:
                 self.watermark = self.open_seq
@@ -82,9 +82,10 @@ class Committer:
                 self._schedule(now_ms)
         elif gathered and not self._scheduled and self.lazy_due_ms is None:
             self.lazy_due_ms = now_ms + _LAZY_MS_MAX
-        late = self._scheduled and self._replies_wait
         if self._bytes >= _BATCH_BYTES_MAX or (
-            late and now_ms - self._opened_ms >= _BATCH_MS_MAX
+            now_ms - self._opened_ms >= _BATCH_MS_MAX
+            and self._scheduled
+            and self._replies_wait
         ):
             self.commit()
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from ..commands.context import Context
 from ..config import MiB
 from ..engine.handouts import HandOut
-from ..protocol.encoder import encode_parts
+from ..protocol.encoder import encode_parts, encode_short
 from ..protocol.parser import Parser, ProtocolError
 from ..protocol.reply import Error, Reply
 from .output import Output
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _TURN_COMMANDS_MAX = 128
 _TURN_MS_MAX = 1
+_CLOCK_COMMANDS = 16  # the clock is read again after so many
 _BACKLOG_BYTES_MAX = MiB  # unread input kept for a client that is not parked
 
 
@@ -44,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._backlog: deque[bytes] = deque()  # bytes not parsed yet
         self._backlog_bytes = 0
         self._reading = True
+        self._at_rest = False  # see _rest
         self._ended = False  # the peer will send no more
         self._closing = False
         self.scheduled = False  # stands in the server's ready queue
@@ -86,6 +88,14 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
+        if self._at_rest:  # nothing before it: by far the most common
+            requests = self._parser.feed(data)
+            if len(requests) == 1 and self._parser.error is None:
+                self._take_one(requests[0])
+                return
+            self._requests.extend(requests)
+            self.take_turn()
+            return
         self._backlog.append(data)
         self._backlog_bytes += len(data)
         if self.waiter is None and not self.scheduled and not self.output.full:
@@ -126,6 +136,7 @@ class Connection(asyncio.Protocol):
 
     def take_turn(self) -> None:
         """Run what the turn allows; the rest stands in line again."""
+        self._at_rest = False
         try:
             self._run()
         except Exception:  # a bug here must not take the other clients' turns
@@ -135,15 +146,48 @@ class Connection(asyncio.Protocol):
         self._bound_input()
         if self._ended and not (self.blocked or self.output.full or self.busy):
             self.end()
+        self._rest()
+
+    def _take_one(self, request: list[bytes]) -> None:
+        """A turn of one command, with nothing before or behind it."""
+        server, output = self._server, self.output
+        self.active_ms = server.read_clock(self.context)
+        try:
+            server.execute(self, request)
+            output.flush()
+        except Exception:  # as in take_turn
+            traceback.print_exc()
+            self.kill()
+            return
+        if output.queued_bytes > server.settings.client_output_buffer_bytes:
+            output.full = True
+            self._bound_input()
+        if output.full or self.waiter is not None or self._closing:
+            self._at_rest = False
+
+    def _rest(self) -> None:
+        """Nothing is left to do: the next bytes may be taken at once."""
+        self._at_rest = not (
+            self._requests
+            or self._backlog
+            or self._closing
+            or self.scheduled
+            or self.output.full
+            or self.waiter is not None
+            or not self._parser.trusted
+            or self._parser.error
+        )
 
     def _run(self) -> None:
-        server = self._server
+        server, output = self._server, self.output
         requests = self._requests
         output_bytes_max = server.settings.client_output_buffer_bytes
         left = _TURN_COMMANDS_MAX
         started_ms = server.read_clock(self.context)
         self.active_ms = started_ms
         while not self._closing and (requests or self._parse()):
+            if left % _CLOCK_COMMANDS == 0:
+                server.read_clock(self.context)
             if not left or self.context.now_ms - started_ms > _TURN_MS_MAX:
                 server.ready(self)
                 break
@@ -151,11 +195,10 @@ class Connection(asyncio.Protocol):
             server.execute(self, requests.popleft())
             if self.waiter is not None:
                 break
-            if self.output.size_bytes() > output_bytes_max:
-                self.output.full = True
+            if output.size_bytes() > output_bytes_max:
+                output.full = True
                 break
-            server.read_clock(self.context)
-        self.output.flush()
+        output.flush()
 
     def park(self, waiter: Waiter) -> None:
         self.waiter = waiter
@@ -168,6 +211,7 @@ class Connection(asyncio.Protocol):
         self.output.flush()
         if self.busy:
             self._server.ready(self)
+        self._rest()
 
     def _output_left(self) -> None:
         """Output was sent: input that stood still because of it goes on."""
@@ -226,6 +270,10 @@ class Connection(asyncio.Protocol):
 
     def reply(self, reply: Reply, claims: Sequence[HandOut] = ()) -> None:
         """Queue a reply, encoded now, under the newest change's number."""
+        kind = type(reply)
+        if kind is bytes or kind is int:
+            self.output.put(encode_short(reply))
+            return
         parts: list[object] = []
         encode_parts(reply, self.resp, parts)
         if len(parts) == 1 and not claims and type(parts[0]) is bytes:

@@ -26,29 +26,35 @@ Part = bytes | Slice
 
 
 class Held:
-    """Replies that wait for the same change, or for room in the socket."""
+    """Replies that wait for the same change, and for those before them."""
 
-    __slots__ = ("claims", "deferred", "parts", "seq")
+    __slots__ = ("claims", "parts", "seq")
 
-    def __init__(self, seq: int) -> None:
+    def __init__(
+        self, seq: int, parts: Sequence[Part], claims: Sequence[HandOut]
+    ) -> None:
         self.seq = seq
-        self.parts: deque[Part] = deque()
-        self.claims: list[HandOut] = []
-        self.deferred = False  # some part is a Slice
+        self.parts = deque(parts)
+        self.claims = claims
 
 
 class Output:
-    """The queue between the encoder and one transport."""
+    """The queue between the encoder and one transport.
+
+    Its newest replies, where they are all bytes, are ``_parts`` and wait for
+    ``_seq``; what has to stay apart from them is in ``_queue`` before them.
+    """
 
     __slots__ = (
         "_claims",
         "_close",
         "_committer",
-        "_direct",
         "_on_room",
+        "_parts",
         "_paused",
         "_queue",
         "_read_slice",
+        "_seq",
         "_transport",
         "full",
         "queued_bytes",
@@ -66,8 +72,9 @@ class Output:
         self._read_slice = read_slice
         self._on_room = on_room
         self.full = False  # the connection stands still until on_room is called
-        self._direct: list[bytes] = []  # waits for nothing but the turn's end
-        self._claims: list[HandOut] = []  # handed out in _direct
+        self._seq = committer.watermark
+        self._parts: list[bytes] = []
+        self._claims: list[HandOut] = []  # handed out in _parts
         self._queue: deque[Held] = deque()
         self._paused = False
         self._close = False
@@ -75,12 +82,13 @@ class Output:
 
     @property
     def empty(self) -> bool:
-        return not self._queue and not self._direct
+        return not self._queue and not self._parts
 
     @property
     def waiting(self) -> bool:
         """Some reply's changes are not durable yet."""
-        return bool(self._queue) and self._queue[-1].seq > self._committer.durable
+        newest = self._seq if self._parts else self._queue[-1].seq if self._queue else 0
+        return newest > self._committer.durable
 
     @property
     def holds_claims(self) -> bool:
@@ -92,39 +100,24 @@ class Output:
 
     def put(self, data: bytes) -> None:
         """Queue a reply that is bytes and hands nothing out."""
-        committer = self._committer
-        if (
-            committer.watermark <= committer.durable
-            and not self._queue
-            and not self._paused
-        ):
-            self._direct.append(data)
-        else:
-            self._held().parts.append(data)
+        if self._seq != self._committer.watermark or not self._parts:
+            self._begin()
+        self._parts.append(data)
         self.queued_bytes += len(data)
 
     def put_parts(self, parts: Sequence[object], claims: Sequence[HandOut]) -> None:
         """Queue a reply of several parts, some of them deferred perhaps."""
-        deferred = False
-        for part in parts:
-            if type(part) is bytes:
-                self.queued_bytes += len(part)
-            else:
-                deferred = True
-        committer = self._committer
-        if (
-            deferred
-            or self._queue
-            or self._paused
-            or committer.watermark > committer.durable
-        ):
-            held = self._held()
-            held.parts.extend(cast(Sequence[Part], parts))
-            held.claims.extend(claims)
-            held.deferred |= deferred
+        self._begin()
+        raw = cast(Sequence[bytes], parts)
+        if all(type(part) is bytes for part in parts):
+            self._parts += raw
+            self._claims += claims
+            self.queued_bytes += sum(map(len, raw))
         else:
-            self._direct.extend(cast(Sequence[bytes], parts))
-            self._claims.extend(claims)
+            self._set_apart()
+            held = Held(self._seq, cast(Sequence[Part], parts), claims)
+            self._queue.append(held)
+            self.queued_bytes += _bytes_in(held)
 
     def close(self) -> None:
         """Close the transport once everything queued has left."""
@@ -140,73 +133,78 @@ class Output:
 
     def flush(self) -> None:
         """Give the transport what may leave."""
-        if self._transport.is_closing():
-            return
-        if self._direct or (
-            self._queue and self._queue[0].seq <= self._committer.durable
+        durable = self._committer.durable
+        if self._queue:
+            self._flush_queue(durable)
+        if (
+            self._parts
+            and self._seq <= durable
+            and not (self._queue or self._paused or self._transport.is_closing())
         ):
-            self._write()
+            parts = self._parts
+            data = parts[0] if len(parts) == 1 else b"".join(parts)
+            self._parts = []
+            if self._claims:
+                self._claims = []
+            self.queued_bytes -= len(data)
+            self._transport.write(data)
             if self.full:
                 self._on_room()
-        if self._close and self.empty:
+        if self._close and self.empty and not self._transport.is_closing():
             self._transport.close()
 
     def drop(self) -> list[HandOut]:
         """Forget everything; the claims whose bytes never left."""
-        claims = self._claims
+        self._set_apart()
+        claims: list[HandOut] = []
         for held in self._queue:
             claims += held.claims
             for part in held.parts:
                 if isinstance(part, Slice):
                     part.release()
-        self._direct, self._claims = [], []
         self._queue.clear()
         self.queued_bytes = 0
         return claims
 
-    def _held(self) -> Held:
+    def _begin(self) -> None:
+        """What is put now waits for the newest must-wait change."""
         committer = self._committer
         seq = committer.watermark
-        if not self._queue or self._queue[-1].seq != seq:
-            self._queue.append(Held(seq))
+        if seq != self._seq or not self._parts:
+            self._set_apart()
+            self._seq = seq
             if seq > committer.durable:
                 committer.hold(seq, self)
-        return self._queue[-1]
 
-    def _write(self) -> None:
-        chunks, self._direct, self._claims = self._direct, [], []
+    def _set_apart(self) -> None:
+        if self._parts:
+            self._queue.append(Held(self._seq, self._parts, self._claims))
+            self._parts, self._claims = [], []
+
+    def _flush_queue(self, durable: int) -> None:
         queue = self._queue
-        durable = self._committer.durable
-        while queue and queue[0].seq <= durable and not self._paused:
+        while queue and queue[0].seq <= durable:
+            if self._paused or self._transport.is_closing():
+                return
             held = queue[0]
-            if held.deferred:
-                self._send(chunks)
-                chunks = []
-                if not self._write_deferred(held):
-                    return
-            else:
-                chunks.extend(cast(deque[bytes], held.parts))
-            queue.popleft()
-        self._send(chunks)
-
-    def _send(self, chunks: list[bytes]) -> None:
-        if chunks:
-            data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            self.queued_bytes -= len(data)
-            self._transport.write(data)
-
-    def _write_deferred(self, held: Held) -> bool:
-        """Read and send until the socket is full; True when all was sent."""
-        parts = held.parts
-        while parts and not self._paused:
+            held.claims = ()  # from here on their bytes are on the way
             chunks: list[bytes] = []
             size = 0
-            while parts and size < _CHUNK_BYTES:
-                part = parts.popleft()
+            while held.parts and size < _CHUNK_BYTES:
+                part = held.parts.popleft()
                 if isinstance(part, Slice):
                     part = self._read_slice(part)
-                    self.queued_bytes += len(part)
+                else:
+                    self.queued_bytes -= len(part)
                 chunks.append(part)
                 size += len(part)
-            self._send(chunks)
-        return not parts
+            if not held.parts:
+                queue.popleft()
+            self._transport.write(b"".join(chunks))
+            if self.full:
+                self._on_room()
+
+
+def _bytes_in(held: Held) -> int:
+    """What is in memory of it; a deferred part is not."""
+    return sum(len(part) for part in held.parts if isinstance(part, bytes))

@@ -236,39 +236,64 @@ class Server:
         ctx = connection.context
         if self._monitors:
             self._feed_monitors(ctx, request)
-        answer = self._dispatch(ctx, request)
-        claims = self._settle(ctx.now_ms)
-        if isinstance(answer, Block):
+        try:
+            answer = dispatch(ctx, request)
+        except NotResident as missing:
+            answer = self._dispatch_cold(ctx, request, missing)
+        except Exception:
+            answer = self._report(request)
+        keyspace = self.keyspace
+        claims = keyspace.handed
+        if claims:
+            keyspace.handed = []
+        if keyspace.changes:
+            self._settle(ctx.now_ms)
+        kind = type(answer)
+        if kind is Block:
             connection.park(self.waiters.park(connection, request, answer))
             self._timer.touch()
-        elif isinstance(answer, Outcome):
+        elif kind is Outcome:
             if not any(isinstance(effect, Shutdown) for effect in answer.effects):
                 self._answer(connection, answer.reply, claims)
             for effect in answer.effects:
                 self._apply(effect, connection)
-        else:
+        elif kind is Error:
             self._answer(connection, answer, claims)
+        else:
+            connection.reply(answer, claims)
         if self._touched:
             self._serve()
 
     def _dispatch(self, ctx: Context, request: Sequence[bytes]) -> Answer:
+        try:
+            return dispatch(ctx, request)
+        except NotResident as missing:
+            return self._dispatch_cold(ctx, request, missing)
+        except Exception:
+            return self._report(request)
+
+    def _dispatch_cold(
+        self, ctx: Context, request: Sequence[bytes], missing: NotResident
+    ) -> Answer:
+        """Read what the request needs from the store, until it has everything."""
         for _ in range(_COLD_READS_MAX):
+            self.load(missing)
             try:
                 return dispatch(ctx, request)
-            except NotResident as missing:
-                self.load(missing)
+            except NotResident as more:
+                missing = more
             except Exception:
-                self._report(request)
-                return _INTERNAL_ERROR
+                return self._report(request)
         return _INTERNAL_ERROR
 
-    def _report(self, request: Sequence[bytes]) -> None:
+    def _report(self, request: Sequence[bytes]) -> Error:
         """A handler's bug. With changes made by half, memory cannot be trusted."""
         traceback.print_exc()
         name = request[0][:32]
         if self.keyspace.changes:
             self._fatal(f"{name!r} failed after it had changed something")
         print(f"felixresp: {name!r} failed; nothing changed", file=sys.stderr)
+        return _INTERNAL_ERROR
 
     def _answer(
         self, connection: Connection, reply: Reply, claims: Sequence[HandOut]
@@ -277,20 +302,21 @@ class Server:
             self.errors[reply.text.split(b" ", 1)[0][:32].decode("latin-1")] += 1
         connection.reply(reply, claims)
 
-    def _settle(self, now_ms: int) -> Sequence[HandOut]:
-        """Take what a command changed and handed out; note the keys it touched."""
-        keyspace = self.keyspace
-        if keyspace.changes:
-            changes = keyspace.take()
-            self.committer.add(changes, now_ms)
-            if self._tick_due_ms is None:
-                self._tick_due_ms = now_ms + _TICK_MS
+    def _settle(self, now_ms: int) -> None:
+        """Take what was changed; note the keys it touched."""
+        changes = self.keyspace.take()
+        if not changes:
+            return
+        self.committer.add(changes, now_ms)
+        if self._tick_due_ms is None:
+            self._tick_due_ms = now_ms + _TICK_MS
+        if not self._timer.touched:
             self._timer.touch()
-            if self.waiters.count:
-                self._touch(changes)
-        if not keyspace.handed:
-            return ()
-        claims, keyspace.handed = keyspace.handed, []
+        if self.waiters.count:
+            self._touch(changes)
+
+    def _take_claims(self) -> Sequence[HandOut]:
+        claims, self.keyspace.handed = self.keyspace.handed, []
         return claims
 
     def _touch(self, changes: Sequence[Change]) -> None:
@@ -329,7 +355,8 @@ class Server:
         answer = self._dispatch(ctx, waiter.request)
         ctx.deadline_ms = ctx.frozen_ids = None
         ctx.waiters_left = 1
-        claims = self._settle(ctx.now_ms)
+        claims = self._take_claims()
+        self._settle(ctx.now_ms)
         if isinstance(answer, Block):
             return
         self.waiters.remove(waiter)

@@ -32,11 +32,13 @@ class Timer:
         self._now_ms = now_ms
         self._sources = sources
         self._fire = fire
+        self.touched = False  # it will look when this turn is over
         self._due_ms: int | None = None
         self._handle: asyncio.Handle | None = None
 
     def touch(self) -> None:
         """Something may be due earlier now: look when this turn is over."""
+        self.touched = True
         self._turn.at_end(self._set)
 
     def cancel(self) -> None:
@@ -45,6 +47,7 @@ class Timer:
             self._handle.cancel()
 
     def _set(self) -> None:
+        self.touched = False
         times = [due for source in self._sources if (due := source()) is not None]
         if not times:
             return
