@@ -8,10 +8,11 @@ from ..engine.claims import ack, consumer_named, learn
 from ..engine.group import Group
 from ..engine.handouts import Consumer
 from ..engine.ids import EntryID, InvalidID, format_id, parse_id
+from ..engine.stream import Stream
 from ..engine.takeover import ClaimOptions, autoclaim, claim
 from ..protocol.reply import NIL_ARRAY, Entries, Reply
 from .args import INT64_MAX, Args, integer
-from .context import Context
+from .context import UNCOMMON, Context, Uncommon
 from .errors import (
     COUNT_NOT_POSITIVE,
     COUNT_TOO_HIGH,
@@ -25,6 +26,7 @@ from .errors import (
 )
 from .ranges import end_id, start_id
 
+_ACK_WORDS_MIN = 4
 _AUTOCLAIM_COUNT = 100
 _COUNT_BYTES = 16  # Redis sets aside so many for each of COUNT
 _MEMORY_BYTES_MAX = 2**47
@@ -42,6 +44,21 @@ def xack(ctx: Context, args: Args) -> Reply:
         ids = [parse_id(word) for word in words[3:]]
     except InvalidID:
         raise CommandError(INVALID_ID) from None
+    return ack(group, ids)
+
+
+def xack_plain(ctx: Context, words: Sequence[bytes]) -> Reply | Uncommon:
+    """XACK key group id [id ...], of a group that is there."""
+    if len(words) < _ACK_WORDS_MIN:
+        return UNCOMMON
+    stream = ctx.keyspace.get(ctx.client.db, words[1])
+    group = stream.groups.get(words[2]) if type(stream) is Stream else None
+    if group is None:
+        return UNCOMMON
+    try:
+        ids = [parse_id(word) for word in words[3:]]
+    except InvalidID:
+        return UNCOMMON
     return ack(group, ids)
 
 

@@ -52,6 +52,7 @@ class Server(Protocol):
     """What INFO, CLIENT, CONFIG and COMMAND ask of the running server."""
 
     settings: Settings
+    full: bool  # space runs out: what needs memory is refused
 
     def info(self) -> Mapping[str, Mapping[str, object]]:
         """INFO's sections, in order: section -> field -> value."""
@@ -64,10 +65,6 @@ class Server(Protocol):
         ...
 
     def reset_statistics(self) -> None: ...
-
-    def writable(self) -> bool:
-        """False when space runs out: commands that need memory are refused."""
-        ...
 
     def load(self, missing: NotResident) -> None:
         """Read the missing nodes now: inside EXEC nothing waits."""
@@ -166,5 +163,12 @@ class Outcome:
     effects: Sequence[Effect] = field(default=())
 
 
+class Uncommon:
+    """The request has not the shape that a hot handler knows."""
+
+
+UNCOMMON = Uncommon()
+
 Answer = Reply | Block | Outcome
+HotHandler = Callable[[Context, Sequence[bytes]], Answer | Uncommon]
 Handler = Callable[[Context, "Args"], Answer]

@@ -13,7 +13,7 @@ from ..engine.errors import WrongType
 from ..protocol.reply import QUEUED, Error, Reply
 from .args import Args
 from .command import Command, narrow
-from .context import Answer, Client, Context
+from .context import Answer, Client, Context, Uncommon
 from .errors import (
     MULTI_TOO_LARGE,
     NO_AUTH,
@@ -24,7 +24,7 @@ from .errors import (
     exec_abort,
     unknown_command,
 )
-from .table import COMMANDS
+from .table import COMMANDS, HOT
 from .transactions import end_multi
 
 _WORD_BYTES = 56  # what a queued word costs besides its bytes
@@ -36,6 +36,16 @@ _SPELLINGS: dict[bytes, Command] = dict(COMMANDS)  # names as clients typed them
 def dispatch(ctx: Context, request: Sequence[bytes]) -> Answer:
     """Run one request to completion. Never waits; raises NotResident only."""
     client = ctx.client
+    hot = HOT.get(request[0])
+    if (
+        hot is not None
+        and client.authenticated
+        and client.queued is None
+        and not ctx.server.full
+    ):
+        answer = hot(ctx, request)
+        if not isinstance(answer, Uncommon):
+            return answer
     command = _SPELLINGS.get(request[0]) or _look_up(request[0])
     try:
         if command is None:
@@ -47,7 +57,7 @@ def dispatch(ctx: Context, request: Sequence[bytes]) -> Answer:
             command = narrow(command, request)
         if not (client.authenticated or command.no_auth) and ctx.settings.requirepass:
             raise CommandError(NO_AUTH)
-        if command.deny_oom and not ctx.server.writable():
+        if command.deny_oom and ctx.server.full:
             raise CommandError(NO_SPACE)
         if client.queued is not None and not command.immediate:
             return _queue(ctx, command, request)

@@ -19,7 +19,7 @@ from ..engine.stream import Stream
 from ..engine.takeover import history
 from ..protocol.reply import NIL_ARRAY, Entries, Reply, Streams
 from .args import INT64_MAX, Args, entry_id
-from .context import Answer, Block, Context
+from .context import UNCOMMON, Answer, Block, Context, Uncommon
 from .errors import (
     MISSING_GROUP,
     NEW_ID_OUTSIDE_GROUP,
@@ -116,6 +116,22 @@ def xreadgroup(ctx: Context, args: Args) -> Answer:
             replies.append((key, entries))
             room_bytes -= sum(map(len, entries.parts))  # type: ignore[arg-type]
     return Streams(replies) if replies else _wait(ctx, request)
+
+
+def xreadgroup_plain(ctx: Context, words: Sequence[bytes]) -> Answer | Uncommon:
+    """XREADGROUP GROUP group consumer COUNT count BLOCK milliseconds STREAMS key >"""
+    request = _parse_common(words)
+    if request is None or request.ids[0] != b">":
+        return UNCOMMON
+    key = request.keys[0]
+    stream = ctx.keyspace.get(ctx.client.db, key)
+    group = None
+    if type(stream) is Stream and request.group is not None:
+        group = stream.groups.get(request.group)
+    if group is None:
+        return UNCOMMON
+    entries = _hand_out(ctx, request, group, ctx.settings.group_max_poll_bytes)
+    return Streams(((key, entries),)) if entries.count else _wait(ctx, request)
 
 
 def _group(ctx: Context, key: bytes, name: bytes) -> Group:

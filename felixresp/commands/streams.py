@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..engine.errors import IDTooSmall
@@ -9,7 +10,7 @@ from ..engine.ids import MAX_ID, SEQ_MAX, EntryID
 from ..engine.stream import Stream
 from ..protocol.reply import NIL_ARRAY, OK, Entries, Reply
 from .args import Args, entry_id
-from .context import Context
+from .context import UNCOMMON, Context, Uncommon
 from .errors import (
     ENTRIES_ADDED_NEGATIVE,
     ENTRIES_ADDED_TOO_SMALL,
@@ -30,6 +31,7 @@ from .ranges import end_id, start_id
 from .trimming import Trim, TrimOptions
 
 _XADD = b"xadd"
+_PLAIN_WORDS = 5
 _SHORT_BYTES = 1024 * 1024  # of a value that needs no look at the entry's size
 _ENTRY_BYTES_MAX = 1024 * 1024 * 1024
 
@@ -39,12 +41,6 @@ def xadd(ctx: Context, args: Args) -> Reply:
     words = args.words
     key, db = words[1], ctx.client.db
     if words[2] == b"*":  # by far the most common shape
-        if len(words) == 5 and len(words[3]) + len(words[4]) < _SHORT_BYTES:
-            stream = ctx.keyspace.stream(db, key)
-            if stream is not None and stream.last_id < MAX_ID:
-                id_ = stream.next_id(ctx.wall_ms)
-                stream.append(id_, words[3:])
-                return b"%d-%d" % (id_ >> 64, id_ & SEQ_MAX)
         options, fields = _PLAIN, words[3:]
     else:
         options = _add_options(ctx, args)
@@ -66,6 +62,22 @@ def xadd(ctx: Context, args: Args) -> Reply:
     if options.trim is not None:
         trim, target = options.trim, stream
         ctx.at_once(lambda: trim.apply(target))
+    return b"%d-%d" % (id_ >> 64, id_ & SEQ_MAX)
+
+
+def xadd_plain(ctx: Context, words: Sequence[bytes]) -> Reply | Uncommon:
+    """XADD key * field value, to a stream that is there."""
+    if len(words) != _PLAIN_WORDS or words[2] != b"*":
+        return UNCOMMON
+    stream = ctx.keyspace.get(ctx.client.db, words[1])
+    if (
+        type(stream) is not Stream
+        or stream.last_id == MAX_ID
+        or len(words[3]) + len(words[4]) > _SHORT_BYTES
+    ):
+        return UNCOMMON
+    id_ = stream.next_id(ctx.wall_ms)
+    stream.append(id_, words[3:])
     return b"%d-%d" % (id_ >> 64, id_ & SEQ_MAX)
 
 

@@ -27,7 +27,7 @@ from . import (
 )
 from . import keys as key
 from .command import Command, Flags, Keys, keys, keys_after
-from .context import Handler
+from .context import Handler, HotHandler
 from .introspection import Introspection
 
 Row = tuple[str, int, Flags, Keys | None, str, Handler]
@@ -217,3 +217,14 @@ def _build(rows: Sequence[Row]) -> Mapping[bytes, Command]:
 
 
 COMMANDS.update(_build(_ROWS))
+
+# The busiest shapes of the busiest commands, tried before the general way.
+HOT: Mapping[bytes, HotHandler] = {
+    spelling: handler
+    for name, handler in (
+        (b"XADD", streams.xadd_plain),
+        (b"XREADGROUP", reading.xreadgroup_plain),
+        (b"XACK", claims.xack_plain),
+    )
+    for spelling in (name, name.lower())
+}

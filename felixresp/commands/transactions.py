@@ -52,7 +52,7 @@ def exec_(commands: Mapping[bytes, Command], ctx: Context, _args: Args) -> Answe
     if touched:
         return NIL_ARRAY
     queued = [(find(commands, request), request) for request in requests]
-    if any(command.deny_oom for command, _ in queued) and not ctx.server.writable():
+    if any(command.deny_oom for command, _ in queued) and ctx.server.full:
         raise exec_abort(NO_SPACE)
 
     ctx.in_multi = True

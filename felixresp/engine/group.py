@@ -13,7 +13,7 @@ live and in recovery: none of it can fail, reads a clock or a setting.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -340,15 +340,17 @@ class Group:
         if self.ahead:
             self.ahead = {id_ for id_ in self.ahead if id_ > head}
 
-    def _finish(self, ids: Iterable[EntryID]) -> None:
+    def _finish(self, ids: Sequence[EntryID]) -> None:
         pending, owed, cut = self.pending, self.owed, self._cut
         for id_ in ids:
             handout = pending.pop(id_, None)
             if handout is not None:
-                handout.let_go()
-            if id_ > self.head:
-                self.ahead.add(id_)
-                self.out_of_turn = max(self.out_of_turn, id_)
+                handout.live -= 1
+                if not handout.live:
+                    handout.end()
+        if ids and max(ids) > self.head:
+            self.ahead.update(id_ for id_ in ids if id_ > self.head)
+            self.out_of_turn = max(self.out_of_turn, *ids)
         if owed:
             owed.difference_update(ids)
         if self.tallies:

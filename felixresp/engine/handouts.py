@@ -66,5 +66,10 @@ class HandOut:
     def let_go(self) -> None:
         """One entry does not point here any more."""
         self.live -= 1
-        if not self.live and self.consumer is not None:
+        if not self.live:
+            self.end()
+
+    def end(self) -> None:
+        """No entry points here any more."""
+        if self.consumer is not None:
             self.consumer.handouts.pop(self, None)

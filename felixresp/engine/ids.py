@@ -12,6 +12,7 @@ MIN_ID = 0
 MAX_ID = 2**128 - 1
 SEQ_MAX = MS_MAX = 2**64 - 1
 _TEXT_BYTES_MAX = 127
+_SHORT_BYTES = 21  # with a dash and a digit at least on its other side
 
 
 class InvalidID(ValueError):
@@ -21,6 +22,10 @@ class InvalidID(ValueError):
 def parse_id(text: bytes, default_seq: int = 0) -> EntryID:
     """Read ``ms`` or ``ms-seq``. Raises InvalidID."""
     ms, dash, seq = text.partition(b"-")
+    if (  # no part can be out of range: by far the most common
+        len(text) <= _SHORT_BYTES and ms.isdigit() and seq.isdigit()
+    ):
+        return int(ms) << 64 | int(seq)
     if not dash:
         return _part(ms) << 64 | default_seq
     return _part(ms) << 64 | _part(seq)

@@ -184,6 +184,20 @@ class View:
         start = self._ends[position - 1] if position else 0
         return self.node.payload[start : self._ends[position]]
 
+    def entries(self, start: int, stop: int) -> list[bytes]:
+        """The raw entries from ``start`` up to ``stop``, deleted ones too."""
+        ends = self._ends
+        if ends is None:
+            assert self.node.entries is not None
+            return self.node.entries[start:stop]
+        payload = self.node.payload
+        assert payload is not None
+        entries, begin = [], ends[start - 1] if start else 0
+        for end in ends[start:stop]:
+            entries.append(payload[begin:end])
+            begin = end
+        return entries
+
 
 class Slice:
     """Live entries of one node, read when the socket has room for them.

@@ -40,13 +40,17 @@ def poll(  # noqa: PLR0913 - the arguments of XREADGROUP >
     At most ``count`` and what the caps leave; stops once ``bytes_max`` are
     read, after the entry that crosses the line.
     """
-    expire(group, now_ms)
+    deadlines = group.deadlines
+    if deadlines and deadlines[0][0] <= now_ms:
+        expire(group, now_ms)
     room = _room(group, count, no_ack=no_ack)
     if room <= 0:
         return EMPTY
-    owed = _plan_owed(group, room, bytes_max)
-    room -= len(owed.entries)
-    room_bytes = bytes_max - sum(map(len, owed.entries))
+    owed, room_bytes = _NOTHING_OWED, bytes_max
+    if group.owed:
+        owed = _plan_owed(group, room, bytes_max)
+        room -= len(owed.entries)
+        room_bytes -= sum(map(len, owed.entries))
     new = _NOTHING_NEW
     if (
         room > 0
@@ -55,7 +59,8 @@ def poll(  # noqa: PLR0913 - the arguments of XREADGROUP >
         and not _ranges_full(group)
     ):
         new = _plan_new(group, room, room_bytes)
-    record_losses(group, owed.gone, letters_for(group, owed.spent, now_ms))
+    if owed.gone or owed.spent:
+        record_losses(group, owed.gone, letters_for(group, owed.spent, now_ms))
     if no_ack:
         _finish_at_once(group, owed.ids, new)
     else:
@@ -85,8 +90,6 @@ _NOTHING_OWED = _Owed([], [], [], [])
 
 
 def _plan_owed(group: Group, room: int, bytes_max: int) -> _Owed:
-    if not group.owed:
-        return _NOTHING_OWED
     plan = _Owed([], [], [], [])
     read_bytes = 0
     for id_ in group.owed_from():

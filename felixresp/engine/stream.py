@@ -210,10 +210,11 @@ class Stream:
                 places = [i for i in range(start, node.count) if view.is_live(i)]
                 places = places[: count - len(ids)]
                 new_ids = [view.ids[i] for i in places]
+                new = [view.entry(i) for i in places]
             else:
-                places = list(range(start, min(node.count, start + count - len(ids))))
-                new_ids = view.ids[start : start + len(places)]
-            new = [view.entry(i) for i in places]
+                stop = min(node.count, start + count - len(ids))
+                new_ids = view.ids[start:stop]
+                new = view.entries(start, stop)
             new_bytes = sum(map(len, new))
             if new_bytes >= room_bytes:
                 kept = _until(new, room_bytes)

@@ -44,7 +44,7 @@ def encode_parts(reply: Reply, resp: int, parts: Parts) -> None:
 
 def encode_short(reply: bytes | int) -> bytes:
     """A bulk string or an integer: what XADD and XACK answer."""
-    if type(reply) is bytes:
+    if isinstance(reply, bytes):
         return b"$%d\r\n%b\r\n" % (len(reply), reply)
     return b":%d\r\n" % reply
 

@@ -151,7 +151,10 @@ class Connection(asyncio.Protocol):
     def _take_one(self, request: list[bytes]) -> None:
         """A turn of one command, with nothing before or behind it."""
         server, output = self._server, self.output
-        self.active_ms = server.read_clock(self.context)
+        if server.in_turn:
+            self.active_ms = server.give_time(self.context)
+        else:
+            self.active_ms = server.read_clock(self.context)
         try:
             server.execute(self, request)
             output.flush()
@@ -270,8 +273,7 @@ class Connection(asyncio.Protocol):
 
     def reply(self, reply: Reply, claims: Sequence[HandOut] = ()) -> None:
         """Queue a reply, encoded now, under the newest change's number."""
-        kind = type(reply)
-        if kind is bytes or kind is int:
+        if type(reply) is bytes or type(reply) is int:
             self.output.put(encode_short(reply))
             return
         parts: list[object] = []

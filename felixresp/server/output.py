@@ -107,17 +107,17 @@ class Output:
 
     def put_parts(self, parts: Sequence[object], claims: Sequence[HandOut]) -> None:
         """Queue a reply of several parts, some of them deferred perhaps."""
-        self._begin()
-        raw = cast(Sequence[bytes], parts)
-        if all(type(part) is bytes for part in parts):
-            self._parts += raw
-            self._claims += claims
-            self.queued_bytes += sum(map(len, raw))
-        else:
+        try:
+            data = b"".join(cast(Sequence[bytes], parts))
+        except TypeError:  # some are deferred
+            self._begin()
             self._set_apart()
             held = Held(self._seq, cast(Sequence[Part], parts), claims)
             self._queue.append(held)
             self.queued_bytes += _bytes_in(held)
+        else:
+            self.put(data)
+            self._claims += claims
 
     def close(self) -> None:
         """Close the transport once everything queued has left."""

@@ -47,13 +47,11 @@ from .connection import Connection
 from .info import describe_server
 from .listener import Listener
 from .monitor import monitor_lines
-from .timers import Timer
+from .schedule import TICK_MS, Schedule
 from .turn import Turn
 
 _COLD_READS_MAX = 1000  # times one request may be dispatched again
 _STOP_S = 5.0  # how long a clean stop waits for replies to become durable
-_IDLE_CHECK_MS = 1000
-_TICK_MS = 10  # after a change, when the store had nothing to do before
 _UNBLOCKED = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
 _INTERNAL_ERROR = Error(b"ERR internal error")
 
@@ -97,6 +95,8 @@ class Server:
         self.connections_received = 0
         self.connections_rejected = 0
         self.errors: Counter[str] = Counter()
+        self.full = False
+        self._now_ms = self._wall_us = 0  # as the running turn sees them
         self._fatal = fatal
         self._loop = loop
         self._connections: dict[int, Connection] = {}
@@ -106,25 +106,11 @@ class Server:
         self._lined_up = False  # the ready ones have their turns when the loop is free
         self._touched: dict[Key, None] = {}
         self._serving = False
-        self._tick_due_ms: int | None = self.started_ms
         self._listener = Listener(
-            self._make_connection, self._turn.begin, self._end_turn
+            self._make_connection, self._begin_turn, self._end_turn
         )
-        self._timer = Timer(
-            loop,
-            self._turn,
-            clock.now_ms,
-            (
-                self._next_lapse,
-                self._next_expiry,
-                self.waiters.next_deadline,
-                lambda: self.committer.lazy_due_ms,
-                lambda: self._tick_due_ms,
-                self._next_idle_check,
-            ),
-            self._ring,
-        )
-        self._idle_check_ms = self.started_ms
+        self._schedule = Schedule(self, loop, self._turn, fatal)
+        self._timer = self._schedule.timer
         store.on_failure = self._on_failure
         self._timer.touch()
 
@@ -195,10 +181,15 @@ class Server:
             self._ready.append(connection)
             self._line_up()
 
+    def _begin_turn(self) -> None:
+        self._turn.begin()
+        self._read_clocks()
+
     def _end_turn(self) -> None:
         if self.settings.timeout:
             self._timer.touch()  # it may have been set just now
         self._turn.end()
+        self.full = not self.store.writable()
 
     def _line_up(self) -> None:
         if self._ready and not self._lined_up:
@@ -206,7 +197,7 @@ class Server:
             self._loop.call_soon(self._take_turns)
 
     def _take_turns(self) -> None:
-        self._turn.begin()
+        self._begin_turn()
         for _ in range(len(self._ready)):
             connection = self._ready.popleft()
             connection.scheduled = False
@@ -217,17 +208,31 @@ class Server:
 
     # --- one command
 
+    @property
+    def in_turn(self) -> bool:
+        """The clocks were read when it began."""
+        return self._turn.running
+
     def read_clock(self, ctx: Context) -> int:
         """Bring the context's clocks up to date; keys that expired go."""
-        now_ms = self.clock.now_ms()
-        if now_ms != ctx.now_ms:
+        self._read_clocks()
+        return self.give_time(ctx)
+
+    def give_time(self, ctx: Context) -> int:
+        """The context's clocks show the turn's time."""
+        now_ms = self._now_ms
+        if ctx.now_ms != now_ms:
             ctx.now_ms = now_ms
-            ctx.wall_us = self.clock.wall_us()
-            ctx.wall_ms = ctx.wall_us // 1000
-            expiry_ms = self.keyspace.next_expiry()
-            if expiry_ms is not None and expiry_ms <= ctx.wall_ms:
-                self._expire_keys(now_ms, ctx.wall_ms)
+            ctx.wall_us = self._wall_us
+            ctx.wall_ms = self._wall_us // 1000
         return now_ms
+
+    def _read_clocks(self) -> None:
+        self._now_ms = self.clock.now_ms()
+        self._wall_us = self.clock.wall_us()
+        expiry_ms = self.keyspace.next_expiry()
+        if expiry_ms is not None and expiry_ms <= self._wall_us // 1000:
+            self.expire_keys(self._now_ms, self._wall_us // 1000)
 
     def execute(self, connection: Connection, request: list[bytes]) -> None:
         """Run one request of a connection whose turn it is."""
@@ -248,16 +253,15 @@ class Server:
             keyspace.handed = []
         if keyspace.changes:
             self._settle(ctx.now_ms)
-        kind = type(answer)
-        if kind is Block:
+        if isinstance(answer, Block):
             connection.park(self.waiters.park(connection, request, answer))
             self._timer.touch()
-        elif kind is Outcome:
+        elif isinstance(answer, Outcome):
             if not any(isinstance(effect, Shutdown) for effect in answer.effects):
                 self._answer(connection, answer.reply, claims)
             for effect in answer.effects:
                 self._apply(effect, connection)
-        elif kind is Error:
+        elif isinstance(answer, Error):
             self._answer(connection, answer, claims)
         else:
             connection.reply(answer, claims)
@@ -308,8 +312,8 @@ class Server:
         if not changes:
             return
         self.committer.add(changes, now_ms)
-        if self._tick_due_ms is None:
-            self._tick_due_ms = now_ms + _TICK_MS
+        if self._schedule.tick_due_ms is None:
+            self._schedule.tick_due_ms = now_ms + TICK_MS
         if not self._timer.touched:
             self._timer.touch()
         if self.waiters.count:
@@ -400,61 +404,21 @@ class Server:
 
     # --- time
 
-    def _ring(self) -> None:
-        try:
-            self._on_time()
-        except Exception:  # it would fail again at once, and for ever
-            traceback.print_exc()
-            self._fatal("work that was due failed")
-            raise
-
-    def _on_time(self) -> None:
-        now_ms = self.clock.now_ms()
-        self._expire_keys(now_ms, self.clock.wall_ms())
-        deadline_ms = self.keyspace.next_deadline()
-        if deadline_ms is not None and deadline_ms <= now_ms:
-            self.keyspace.expire_claims(now_ms)
-            self._settle(now_ms)
-            self._serve()
-        while waiter := self.waiters.pop_due(now_ms):
-            waiter.connection.reply(NIL_ARRAY)
-            waiter.connection.resume()
-        lazy_due_ms = self.committer.lazy_due_ms
-        if lazy_due_ms is not None and lazy_due_ms <= now_ms:
-            self.committer.commit()
-        if self._tick_due_ms is not None and self._tick_due_ms <= now_ms:
-            delay_ms = self.store.tick(now_ms, settled=self.committer.settled)
-            self._tick_due_ms = None if delay_ms is None else now_ms + delay_ms
-        idle_check_ms = self._next_idle_check()
-        if idle_check_ms is not None and idle_check_ms <= now_ms:
-            self._close_idle(now_ms)
-
-    def _next_lapse(self) -> int | None:
-        return self.keyspace.next_deadline()
-
-    def _next_expiry(self) -> int | None:
-        """The wall clock's next expiry on the clock of the timer."""
-        expiry_ms = self.keyspace.next_expiry()
-        if expiry_ms is None:
-            return None
-        return expiry_ms - self.clock.wall_ms() + self.clock.now_ms()
-
-    def _expire_keys(self, now_ms: int, wall_ms: int) -> None:
-        self.keyspace.expire_due(wall_ms)
+    def end_claims(self, now_ms: int) -> None:
+        """Claims whose deadline has come lapse."""
+        while True:
+            try:
+                self.keyspace.expire_claims(now_ms)
+                break
+            except NotResident as missing:
+                self.load(missing)
         self._settle(now_ms)
         self._serve()
 
-    def _next_idle_check(self) -> int | None:
-        return self._idle_check_ms if self.settings.timeout else None
-
-    def _close_idle(self, now_ms: int) -> None:
-        self._idle_check_ms = now_ms + _IDLE_CHECK_MS
-        latest_ms = now_ms - self.settings.timeout * 1000
-        for connection in list(self._connections.values()):
-            if connection.active_ms < latest_ms and not (
-                connection.blocked or connection.monitoring
-            ):
-                connection.end()
+    def expire_keys(self, now_ms: int, wall_ms: int) -> None:
+        self.keyspace.expire_due(wall_ms)
+        self._settle(now_ms)
+        self._serve()
 
     # --- the store
 
@@ -468,9 +432,6 @@ class Server:
         data = part.bytes()
         part.release()
         return data
-
-    def writable(self) -> bool:
-        return self.store.writable()
 
     def _on_failure(self, failure: Failure) -> None:
         """Batches were lost: so are the replies that saw them, and the memory."""

@@ -16,14 +16,14 @@ class Turn:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._at_end: dict[Callable[[], None], None] = {}
-        self._running = False
+        self.running = False
         self._promised = False
 
     def begin(self) -> None:
-        self._running = True
+        self.running = True
 
     def end(self) -> None:
-        self._running = False
+        self.running = False
         while self._at_end:
             callback = next(iter(self._at_end))
             del self._at_end[callback]
@@ -31,7 +31,7 @@ class Turn:
 
     def at_end(self, callback: Callable[[], None]) -> None:
         self._at_end[callback] = None
-        if not self._running and not self._promised:
+        if not self.running and not self._promised:
             self._promised = True
             self._loop.call_soon(self._keep_promise)
 

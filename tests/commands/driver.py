@@ -63,7 +63,7 @@ class FakeServer:
     unblocked: list[tuple[int, bool]] = field(default_factory=list)
     loaded: list[NotResident] = field(default_factory=list)
     resets: int = 0
-    space_left: bool = True
+    full: bool = False
     shelf: dict[Node, tuple[bytes, bytes]] = field(default_factory=dict)
 
     def info(self) -> Mapping[str, Mapping[str, object]]:
@@ -81,9 +81,6 @@ class FakeServer:
 
     def reset_statistics(self) -> None:
         self.resets += 1
-
-    def writable(self) -> bool:
-        return self.space_left
 
     def load(self, missing: NotResident) -> None:
         self.loaded.append(missing)

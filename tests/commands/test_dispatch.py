@@ -99,7 +99,7 @@ def test_a_full_disk_refuses_what_adds_and_lets_the_rest_go_on(
     driver: Driver,
 ) -> None:
     driver.run("SET a 1")
-    driver.server.space_left = False
+    driver.server.full = True
 
     assert driver.error("SET a 2").startswith(NO_SPACE)
     assert driver.run("GET a") == b"1"

@@ -229,7 +229,7 @@ def test_a_cold_read_inside_is_loaded_at_once(
 
 def test_a_full_disk_refuses_the_whole_transaction(driver: Driver) -> None:
     run(driver, "MULTI", "PING", "SET a 1")
-    driver.server.space_left = False
+    driver.server.full = True
 
     assert driver.error("EXEC").startswith(
         "EXECABORT Transaction discarded because of: MISCONF No space"
