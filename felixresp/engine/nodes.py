@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from .ids import SEQ_MAX, EntryID
@@ -127,11 +128,15 @@ class Node:
         self.live += 1
         self.listpack_bytes += size
 
-    def seal(self) -> None:
+    def seal(self) -> View:
+        """Close the node; the view of it that reading would make again."""
         assert self.ids is not None and self.entries is not None  # noqa: PT018
+        view = View(self)
+        view.ends = list(accumulate(map(len, self.entries)))
         self.payload = b"".join(self.entries)
         self.index = encode_index(self.ids, self.entries)
         self.ids = self.entries = self.field_names = None
+        return view
 
     def unseal(self) -> None:
         """Open the node again: it is the last of its stream after a restart."""
@@ -159,15 +164,15 @@ class Node:
 class View:
     """A resident node opened for reading: ids by position, raw entries."""
 
-    __slots__ = ("_ends", "ids", "node")
+    __slots__ = ("ends", "ids", "node")
 
     def __init__(self, node: Node) -> None:
         self.node = node
         if node.ids is not None:
             self.ids: list[EntryID] = node.ids
-            self._ends: list[int] | None = None
+            self.ends: list[int] | None = None
         else:
-            self.ids, self._ends = node.decode()
+            self.ids, self.ends = node.decode()
 
     def position(self, id_: EntryID) -> int:
         """Where the first entry at or above ``id_`` stands."""
@@ -177,16 +182,16 @@ class View:
         return not self.node.dead >> position & 1
 
     def entry(self, position: int) -> bytes:
-        if self._ends is None:
+        if self.ends is None:
             assert self.node.entries is not None
             return self.node.entries[position]
         assert self.node.payload is not None
-        start = self._ends[position - 1] if position else 0
-        return self.node.payload[start : self._ends[position]]
+        start = self.ends[position - 1] if position else 0
+        return self.node.payload[start : self.ends[position]]
 
     def entries(self, start: int, stop: int) -> list[bytes]:
         """The raw entries from ``start`` up to ``stop``, deleted ones too."""
-        ends = self._ends
+        ends = self.ends
         if ends is None:
             assert self.node.entries is not None
             return self.node.entries[start:stop]

@@ -386,7 +386,7 @@ class Stream:
         return node.listpack_bytes + new >= bytes_max
 
     def _seal(self, node: Node) -> None:
-        node.seal()
+        self._view = node.seal()
         node.stored = False
         self.keyspace.cache.sealed(node)
         self._changed_nodes[node] = None
