@@ -1,6 +1,8 @@
 """Runs every case on every server and compares the replies, byte for byte.
 
 The first reference is the authority: the errors written in the cases are its.
+What a case says may differ is masked before (the marks of wire.canonical): so are
+the fields of XINFO STREAM that are newer than the authority.
 """
 
 from __future__ import annotations

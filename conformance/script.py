@@ -34,7 +34,7 @@ ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "0": "\0"}
 PLACEHOLDER = re.compile(r"\{(\w+)(?:([:*+-])(\w+))?\}")
 
-MARKS = r"(?:(?P<marks>[~=?@]+) +)?"
+MARKS = r"(?:(?P<marks>[~=?@%]+) +)?"
 FORMS = (
     ("blocks", re.compile(MARKS + r"(?P<name>\w+) blocks: (?P<text>.+)")),
     ("gets", re.compile(MARKS + r"(?P<name>\w+) gets")),

@@ -18,6 +18,14 @@ BLOB_KINDS = b"$=!"
 LIST_KINDS = b"*~>"
 NUMBER = re.compile(rb"-?\d+(?:\.\d+)?")
 
+# What XINFO STREAM tells since Redis 8.6 and 8.8, and what only describes the
+# shape of Redis's own tree.
+NEWER_FIELDS = frozenset(
+    b"idmp-duration idmp-maxsize pids-tracked iids-tracked iids-added"
+    b" iids-duplicates nacked-count".split()
+)
+SHAPE_FIELD = b"radix-tree-nodes"
+
 
 class ConnectionClosed(Exception):
     """The server closed the connection."""
@@ -136,10 +144,13 @@ def canonical(reply: Reply, marks: str, fields: tuple[str, ...] = ()) -> bytes:
     """The bytes to compare, after what the marks allow to differ is masked.
 
     ``~`` numbers, ``=`` the order of parts, ``?`` everything but the type, ``@``
-    a COMMAND INFO row: name, arity, flags, key positions and categories remain.
+    a COMMAND INFO row: name, arity, flags, key positions and categories remain;
+    ``%`` leaves NEWER_FIELDS out and masks the number of SHAPE_FIELD.
     """
     if reply.is_error:
         return reply.raw
+    if "%" in marks:
+        reply = _without_newer(reply)
     if fields:
         return _chosen_fields(reply.text, fields)
     if "?" in marks:
@@ -147,6 +158,24 @@ def canonical(reply: Reply, marks: str, fields: tuple[str, ...] = ()) -> bytes:
     if "@" in marks:
         return _command_rows(reply)
     return _masked(reply, marks) if marks else reply.raw
+
+
+def _without_newer(reply: Reply) -> Reply:
+    if reply.parts is None:
+        return reply
+    kept: list[Reply] = []
+    parts = iter(reply.parts)
+    for part in parts:
+        if part.text in NEWER_FIELDS:
+            next(parts)
+            continue
+        kept.append(_without_newer(part))
+        if part.text == SHAPE_FIELD:
+            number = next(parts)
+            kept.append(Reply(number.kind + b"#\r\n", b"#"))
+    count = len(kept) // 2 if reply.kind == b"%" else len(kept)
+    head = reply.kind + b"%d\r\n" % count
+    return Reply(head + b"".join(part.raw for part in kept), parts=tuple(kept))
 
 
 def _masked(reply: Reply, marks: str) -> bytes:

@@ -100,7 +100,9 @@ def xclaim(ctx: Context, args: Args) -> Reply:
     options = _claim_options(ctx, args, min_idle_ms)
     consumer = consumer_named(group, name, ctx.now_ms)
     taken = claim(group, consumer, ids, options, ctx.now_ms, ctx.client.id)
-    return _claimed(taken.ids, taken.entries, just_id=options.just_id)
+    claimed = dict(zip(taken.ids, taken.entries, strict=True))
+    ids = [id_ for id_ in ids if id_ in claimed]  # an ID given twice is shown twice
+    return _claimed(ids, [claimed[id_] for id_ in ids], just_id=options.just_id)
 
 
 def xautoclaim(ctx: Context, args: Args) -> Reply:

@@ -132,6 +132,10 @@ class Close:
     """Close the connection after the reply (QUIT)."""
 
 
+class HangUp:
+    """Close the connection now; there is no reply (an HTTP request)."""
+
+
 class Monitor:
     """From now on the connection is fed every command."""
 
@@ -152,7 +156,7 @@ class Shutdown:
     """Stop the server; there is no reply."""
 
 
-Effect = Close | Monitor | Reset | Kill | Shutdown
+Effect = Close | HangUp | Monitor | Reset | Kill | Shutdown
 
 
 @dataclass(frozen=True, slots=True)

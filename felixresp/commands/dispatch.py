@@ -2,7 +2,8 @@
 
 The order of the checks is Redis's: name, subcommand, arity, authentication,
 room on the disk; then MULTI queues what it does not run at once. A request that
-fails a check inside MULTI spoils the transaction.
+fails a check inside MULTI spoils the transaction. A browser that was made to send
+commands in the body of an HTTP request is cut off at the request's head.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..engine.errors import WrongType
 from ..protocol.reply import QUEUED, Error, Reply
 from .args import Args
 from .command import Command, narrow
-from .context import Answer, Client, Context, Uncommon
+from .context import Answer, Client, Context, HangUp, Outcome, Uncommon
 from .errors import (
     MULTI_TOO_LARGE,
     NO_AUTH,
@@ -29,6 +30,7 @@ from .transactions import end_multi
 
 _WORD_BYTES = 56  # what a queued word costs besides its bytes
 _SPELLINGS_MAX = 4096
+_HTTP_WORDS = frozenset((b"post", b"host:"))
 
 _SPELLINGS: dict[bytes, Command] = dict(COMMANDS)  # names as clients typed them
 
@@ -62,7 +64,7 @@ def dispatch(ctx: Context, request: Sequence[bytes]) -> Answer:
         if client.queued is not None and not command.immediate:
             return _queue(ctx, command, request)
     except CommandError as exc:
-        return _refuse(ctx, command, exc)
+        return _refuse(ctx, command, request, exc)
     try:
         return command.handler(ctx, Args(request, command.place))
     except CommandError as exc:
@@ -91,8 +93,15 @@ def _queue(ctx: Context, command: Command, request: Sequence[bytes]) -> Reply:
     return QUEUED
 
 
-def _refuse(ctx: Context, command: Command | None, error: CommandError) -> Reply:
+def _refuse(
+    ctx: Context,
+    command: Command | None,
+    request: Sequence[bytes],
+    error: CommandError,
+) -> Answer:
     client: Client = ctx.client
+    if command is None and request[0].lower() in _HTTP_WORDS:
+        return Outcome(None, (HangUp(),))
     if command is not None and command.name == b"exec":
         end_multi(ctx)
         return Error(exec_abort(error.text).text)

@@ -29,6 +29,15 @@ _EMBEDDED_BYTES_MAX = 44
 _SAMPLES = 5  # nodes of a stream that are measured
 _KEY_BYTES = 96  # what a key costs besides its own bytes
 
+# What clients and tools ask that is no setting here: how it is, and stays.
+_FACTS = {
+    "appendonly": "yes",
+    "maxmemory": "0",
+    "maxmemory-policy": "noeviction",
+    "replica-read-only": "yes",
+    "save": "",
+}
+
 _SHUTDOWN_WORDS = frozenset((b"NOSAVE", b"SAVE", b"NOW", b"FORCE"))
 
 _CONFIG_HELP = (
@@ -82,12 +91,13 @@ def config_get(ctx: Context, args: Args) -> Reply:
     """CONFIG GET parameter [parameter ...]"""
     found: dict[bytes, Reply] = {}
     patterns = args.rest()
-    for name in SETTINGS:
+    for name in (*SETTINGS, *_FACTS):
         for pattern in patterns:
             if matches(pattern.lower(), name.encode()):
                 # a name without a wildcard comes back as the client spelled it
                 plain = pattern.lower() == name.encode()
-                value = ctx.settings.get(name).encode("utf-8", "surrogateescape")
+                text = _FACTS[name] if name in _FACTS else ctx.settings.get(name)
+                value = text.encode("utf-8", "surrogateescape")
                 found[pattern if plain else name.encode()] = value
                 break
     return Map(tuple(found.items()))
@@ -102,9 +112,9 @@ def config_set(ctx: Context, args: Args) -> Reply:
         word, value = args.bytes(), args.bytes()
         name = word.decode("latin-1").lower()
         setting = SETTINGS.get(name)
-        if setting is None:
+        if setting is None and name not in _FACTS:
             raise config_unknown(word)
-        if setting.fixed:
+        if setting is None or setting.fixed:
             raise config_failed(word, b"can't set immutable config")
         if name in values:
             raise config_failed(word, b"duplicate parameter")

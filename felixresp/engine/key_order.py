@@ -45,6 +45,8 @@ class KeyOrder:
     def scan(self, cursor: int, count: int) -> tuple[int, list[bytes]]:
         """About ``count`` keys below the cursor, and the next cursor; 0 is both
         the first one and the sign of the end."""
+        if not self._existing:
+            return 0, []
         at = bisect_left(self._places, cursor) if cursor else len(self._places)
         end = max(at - count * _VISITS_PER_KEY, 0)
         found: dict[bytes, None] = {}

@@ -64,6 +64,11 @@ class Waiters:
     def key_count(self) -> int:
         return len(self._queues)
 
+    @property
+    def group_key_count(self) -> int:
+        """Keys that also wake someone when they go away."""
+        return sum(queues.keys() != {None} for queues in self._queues.values())
+
     def __contains__(self, key: Key) -> bool:
         return key in self._queues
 

@@ -86,15 +86,15 @@ class Connection(asyncio.Protocol):
             self.end()
 
     def data_received(self, data: bytes) -> None:
-        if self._closing:
-            return
         if self._at_rest:  # nothing before it: by far the most common
             requests = self._parser.feed(data)
             if len(requests) == 1 and self._parser.error is None:
                 self._take_one(requests[0])
-                return
-            self._requests.extend(requests)
-            self.take_turn()
+            else:
+                self._requests.extend(requests)
+                self.take_turn()
+            return
+        if self._closing:
             return
         self._backlog.append(data)
         self._backlog_bytes += len(data)
@@ -151,13 +151,15 @@ class Connection(asyncio.Protocol):
     def _take_one(self, request: list[bytes]) -> None:
         """A turn of one command, with nothing before or behind it."""
         server, output = self._server, self.output
-        if server.in_turn:
-            self.active_ms = server.give_time(self.context)
-        else:
-            self.active_ms = server.read_clock(self.context)
+        if not server.in_turn:
+            server.read_clock(self.context)
+        elif self.context.now_ms != server.now_ms:
+            server.give_time(self.context)
+        self.active_ms = server.now_ms
         try:
             server.execute(self, request)
-            output.flush()
+            if output.may_leave:
+                output.flush()
         except Exception:  # as in take_turn
             traceback.print_exc()
             self.kill()
@@ -285,7 +287,7 @@ class Connection(asyncio.Protocol):
 
     def end(self) -> None:
         """Close after what is queued has left; nothing more is read."""
-        self._closing = True
+        self._closing, self._at_rest = True, False
         self._requests.clear()
         self._backlog.clear()
         self.output.close()
@@ -297,7 +299,7 @@ class Connection(asyncio.Protocol):
 
     def drop(self) -> list[HandOut]:
         """The connection is gone: the claims that never left with it."""
-        self._closing = True
+        self._closing, self._at_rest = True, False
         self._requests.clear()
         self._backlog.clear()
         return self.output.drop()

@@ -70,6 +70,7 @@ def _clients(server: Server) -> Section:
         "blocked_clients": server.waiters.count,
         "tracking_clients": 0,
         "total_blocking_keys": server.waiters.key_count,
+        "total_blocking_keys_on_nokey": server.waiters.group_key_count,
     }
 
 

@@ -1,4 +1,4 @@
-"""What MONITOR shows: every command that runs, before it does.
+"""What MONITOR shows: every command that runs, before it does; its own after.
 
 Commands of an open MULTI are shown when EXEC runs them. Passwords, and commands
 of administrators, are not shown.
@@ -6,13 +6,17 @@ of administrators, are not shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..commands.command import Flags, find
 from ..commands.context import Context
 from ..commands.errors import CommandError
 from ..commands.table import COMMANDS
 from ..protocol.reply import Simple
+
+if TYPE_CHECKING:
+    from .connection import Connection
 
 _REDACTED = b"(redacted)"
 _ESCAPES = {
@@ -23,7 +27,27 @@ _ESCAPES = {
 }
 
 
-def monitor_lines(ctx: Context, request: Sequence[bytes]) -> Iterator[Simple]:
+def feed(
+    monitors: Mapping[int, Connection], ctx: Context, request: Sequence[bytes]
+) -> Sequence[Simple]:
+    """Show a request that is about to run to all but the client it is from."""
+    lines = list(_lines(ctx, request))
+    for monitor in list(monitors.values()):
+        if monitor is not ctx.client:
+            show(monitor, lines)
+    return lines
+
+
+def show(monitor: Connection, lines: Sequence[Simple]) -> None:
+    for line in lines:
+        monitor.reply(line)
+    monitor.output.flush()
+    settings = monitor.context.settings
+    if monitor.output.size_bytes() > settings.client_output_buffer_bytes:
+        monitor.kill()
+
+
+def _lines(ctx: Context, request: Sequence[bytes]) -> Iterator[Simple]:
     """The lines for one request that is about to run."""
     client = ctx.client
     try:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
+from ..config import MiB
 from ..engine.handouts import HandOut
 from ..engine.nodes import Slice
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .committer import Committer
 
 _CHUNK_BYTES = 64 * 1024  # of deferred parts given to the transport at once
+_FLUSH_BYTES = MiB  # and so much until the others have had their turn
 
 Part = bytes | Slice
 
@@ -56,6 +58,7 @@ class Output:
         "_read_slice",
         "_seq",
         "_transport",
+        "_yielded",
         "full",
         "queued_bytes",
     )
@@ -77,12 +80,18 @@ class Output:
         self._claims: list[HandOut] = []  # handed out in _parts
         self._queue: deque[Held] = deque()
         self._paused = False
+        self._yielded = False  # others have their turn first
         self._close = False
         self.queued_bytes = 0
 
     @property
     def empty(self) -> bool:
         return not self._queue and not self._parts
+
+    @property
+    def may_leave(self) -> bool:
+        """The newest reply need not wait for a commit."""
+        return self._seq <= self._committer.durable
 
     @property
     def waiting(self) -> bool:
@@ -134,7 +143,7 @@ class Output:
     def flush(self) -> None:
         """Give the transport what may leave."""
         durable = self._committer.durable
-        if self._queue:
+        if self._queue and not self._yielded:
             self._flush_queue(durable)
         if (
             self._parts
@@ -183,8 +192,13 @@ class Output:
 
     def _flush_queue(self, durable: int) -> None:
         queue = self._queue
+        sent = 0
         while queue and queue[0].seq <= durable:
             if self._paused or self._transport.is_closing():
+                return
+            if sent >= _FLUSH_BYTES:
+                self._yielded = True
+                asyncio.get_running_loop().call_soon(self._go_on)
                 return
             held = queue[0]
             held.claims = ()  # from here on their bytes are on the way
@@ -201,8 +215,13 @@ class Output:
             if not held.parts:
                 queue.popleft()
             self._transport.write(b"".join(chunks))
+            sent += size
             if self.full:
                 self._on_room()
+
+    def _go_on(self) -> None:
+        self._yielded = False
+        self.flush()
 
 
 def _bytes_in(held: Held) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .server import Server
 
 TICK_MS = 10  # after a change, when the store had nothing to do before
+_UNSETTLED_MS = 100  # while the store has not been given everything
 _IDLE_CHECK_MS = 1000
 
 
@@ -70,6 +71,8 @@ class Schedule:
             server.committer.commit()
         if self.tick_due_ms is not None and self.tick_due_ms <= now_ms:
             delay_ms = server.store.tick(now_ms, settled=server.committer.settled)
+            if delay_ms is None and not server.committer.settled:
+                delay_ms = _UNSETTLED_MS
             server.full = not server.store.writable()
             self.tick_due_ms = None if delay_ms is None else now_ms + delay_ms
         idle_check_ms = self._next_idle_check()

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..commands.command import find
@@ -23,6 +23,7 @@ from ..commands.context import (
     Close,
     Context,
     Effect,
+    HangUp,
     Kill,
     Monitor,
     Outcome,
@@ -38,15 +39,16 @@ from ..engine.errors import NotResident
 from ..engine.group import Group
 from ..engine.handouts import HandOut
 from ..engine.keyspace import Keyspace
-from ..engine.nodes import Slice
+from ..engine.nodes import Node, Slice
+from ..engine.stream import Stream
 from ..protocol.reply import NIL_ARRAY, Error, Reply
 from ..storage.base import Failure, Recovered, Store
+from . import monitor
 from .blocked import Key, Waiter, Waiters
 from .committer import Committer
 from .connection import Connection
 from .info import describe_server
 from .listener import Listener
-from .monitor import monitor_lines
 from .schedule import TICK_MS, Schedule
 from .turn import Turn
 
@@ -96,7 +98,7 @@ class Server:
         self.connections_rejected = 0
         self.errors: Counter[str] = Counter()
         self.full = False
-        self._now_ms = self._wall_us = 0  # as the running turn sees them
+        self.now_ms = self._wall_us = 0  # as the running turn sees them
         self._fatal = fatal
         self._loop = loop
         self._connections: dict[int, Connection] = {}
@@ -132,6 +134,7 @@ class Server:
         loop = self._loop
         give_up = loop.time() + _STOP_S
         while not self.committer.settled and loop.time() < give_up:
+            self.store.tick(self.clock.now_ms())
             await asyncio.sleep(0.001)
         for connection in list(self._connections.values()):
             connection.end()
@@ -220,27 +223,24 @@ class Server:
 
     def give_time(self, ctx: Context) -> int:
         """The context's clocks show the turn's time."""
-        now_ms = self._now_ms
-        if ctx.now_ms != now_ms:
-            ctx.now_ms = now_ms
-            ctx.wall_us = self._wall_us
-            ctx.wall_ms = self._wall_us // 1000
-        return now_ms
+        ctx.now_ms = self.now_ms
+        ctx.wall_us = self._wall_us
+        ctx.wall_ms = self._wall_us // 1000
+        return self.now_ms
 
     def _read_clocks(self) -> None:
-        self._now_ms = self.clock.now_ms()
+        self.now_ms = self.clock.now_ms()
         self._wall_us = self.clock.wall_us()
         expiry_ms = self.keyspace.next_expiry()
         if expiry_ms is not None and expiry_ms <= self._wall_us // 1000:
-            self.expire_keys(self._now_ms, self._wall_us // 1000)
+            self.expire_keys(self.now_ms, self._wall_us // 1000)
 
     def execute(self, connection: Connection, request: list[bytes]) -> None:
         """Run one request of a connection whose turn it is."""
         self.commands_processed += 1
         connection.last_request = request
         ctx = connection.context
-        if self._monitors:
-            self._feed_monitors(ctx, request)
+        lines = monitor.feed(self._monitors, ctx, request) if self._monitors else ()
         try:
             answer = dispatch(ctx, request)
         except NotResident as missing:
@@ -251,13 +251,14 @@ class Server:
         claims = keyspace.handed
         if claims:
             keyspace.handed = []
-        if keyspace.changes:
-            self._settle(ctx.now_ms)
+        if keyspace.changes and not self._settle(ctx.now_ms):
+            connection.kill()
+            return
         if isinstance(answer, Block):
             connection.park(self.waiters.park(connection, request, answer))
             self._timer.touch()
         elif isinstance(answer, Outcome):
-            if not any(isinstance(effect, Shutdown) for effect in answer.effects):
+            if not any(isinstance(e, Shutdown | HangUp) for e in answer.effects):
                 self._answer(connection, answer.reply, claims)
             for effect in answer.effects:
                 self._apply(effect, connection)
@@ -265,6 +266,8 @@ class Server:
             self._answer(connection, answer, claims)
         else:
             connection.reply(answer, claims)
+        if lines and connection.monitoring:  # its own come after their replies
+            monitor.show(connection, lines)
         if self._touched:
             self._serve()
 
@@ -306,18 +309,23 @@ class Server:
             self.errors[reply.text.split(b" ", 1)[0][:32].decode("latin-1")] += 1
         connection.reply(reply, claims)
 
-    def _settle(self, now_ms: int) -> None:
-        """Take what was changed; note the keys it touched."""
-        changes = self.keyspace.take()
+    def _settle(self, now_ms: int) -> bool:
+        """Take what was changed; note the keys it touched. False when the store
+        lost it at once: nothing that saw it may be answered."""
+        keyspace = self.keyspace
+        changes = keyspace.take()
         if not changes:
-            return
+            return True
         self.committer.add(changes, now_ms)
+        if self.keyspace is not keyspace:
+            return False
         if self._schedule.tick_due_ms is None:
             self._schedule.tick_due_ms = now_ms + TICK_MS
         if not self._timer.touched:
             self._timer.touch()
         if self.waiters.count:
             self._touch(changes)
+        return True
 
     def _take_claims(self) -> Sequence[HandOut]:
         claims, self.keyspace.handed = self.keyspace.handed, []
@@ -360,8 +368,7 @@ class Server:
         ctx.deadline_ms = ctx.frozen_ids = None
         ctx.waiters_left = 1
         claims = self._take_claims()
-        self._settle(ctx.now_ms)
-        if isinstance(answer, Block):
+        if not self._settle(ctx.now_ms) or isinstance(answer, Block):
             return
         self.waiters.remove(waiter)
         reply = answer.reply if isinstance(answer, Outcome) else answer
@@ -374,6 +381,8 @@ class Server:
         match effect:
             case Close():
                 connection.end()
+            case HangUp():
+                connection.kill()
             case Monitor():
                 connection.monitoring = True
                 self._monitors[connection.id] = connection
@@ -392,15 +401,6 @@ class Server:
                 connection.end()
             elif connection is not None:
                 connection.kill()
-
-    def _feed_monitors(self, ctx: Context, request: list[bytes]) -> None:
-        output_bytes_max = self.settings.client_output_buffer_bytes
-        for line in monitor_lines(ctx, request):
-            for monitor in list(self._monitors.values()):
-                monitor.reply(line)
-                monitor.output.flush()
-                if monitor.output.size_bytes() > output_bytes_max:
-                    monitor.kill()
 
     # --- time
 
@@ -423,15 +423,23 @@ class Server:
     # --- the store
 
     def load(self, missing: NotResident) -> None:
-        self.store.read(missing.stream, missing.nodes)
+        self._read(missing.stream, missing.nodes)
 
     def read_slice(self, part: Slice) -> bytes:
         """The bytes of a deferred part, which is done with then."""
         if not part.node.resident:
-            self.store.read(part.stream, [part.node])
+            self._read(part.stream, [part.node])
         data = part.bytes()
         part.release()
         return data
+
+    def _read(self, stream: Stream, nodes: Iterable[Node]) -> None:
+        """Read nodes back; soon the store brings the cache to its size again."""
+        self.store.read(stream, nodes)
+        schedule, due_ms = self._schedule, self.clock.now_ms() + TICK_MS
+        if schedule.tick_due_ms is None or schedule.tick_due_ms > due_ms:
+            schedule.tick_due_ms = due_ms
+            self._timer.touch()
 
     def _on_failure(self, failure: Failure) -> None:
         """Batches were lost: so are the replies that saw them, and the memory."""
@@ -439,14 +447,15 @@ class Server:
         partitions = ", ".join(map(str, failure.partitions))
         print(f"felixresp: changes of {partitions} {word} written", file=sys.stderr)
         self.committer.abandon()
-        for connection in list(self._connections.values()):
-            if connection.output.waiting or connection.waiter or connection.watched:
-                connection.kill()
+        self._touched.clear()
         self.keyspace = Keyspace(self.settings)
         self.store.open(self.keyspace)
         self.keyspace.take()
-        for connection in self._connections.values():
+        for connection in list(self._connections.values()):
             connection.context.keyspace = self.keyspace
+            if connection.output.waiting or connection.waiter or connection.watched:
+                connection.watched.clear()  # of the memory that is gone
+                connection.kill()
         self._timer.touch()
 
     # --- what handlers ask

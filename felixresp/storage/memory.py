@@ -66,12 +66,7 @@ class MemoryStore:
         self._unfinished.clear()
         self._doubtful.clear()
         self._durable = self._seq
-        decoder = Decoder(keyspace)
-        replayed = 0
-        for _, changes in self._kept:
-            for change in decoder.changes(changes):
-                keyspace.apply(change)
-                replayed += 1
+        replayed = self.replay(keyspace)
         streams = [
             value
             for database in keyspace.databases
@@ -126,9 +121,21 @@ class MemoryStore:
 
     # --- what a test may do
 
-    def finish(self, count: int = 1) -> None:
-        """The oldest ``count`` batches are durable, or fail as was asked."""
-        self._finish([self._waiting[i] for i in range(min(count, len(self._waiting)))])
+    def replay(self, keyspace: Keyspace) -> int:
+        """Apply what is durable by now; how many changes that were."""
+        decoder = Decoder(keyspace)
+        replayed = 0
+        for _, changes in self._kept:
+            for change in decoder.changes(changes):
+                keyspace.apply(change)
+                replayed += 1
+        return replayed
+
+    def finish(self, count: int = 1, partition: int | None = None) -> None:
+        """The oldest ``count`` batches, of that partition if one is named, are
+        durable, or fail as was asked."""
+        waiting = [w for w in self._waiting if partition in {None, w.partition}]
+        self._finish(waiting[:count])
 
     def fence(self, partition: int) -> None:
         """Another writer owns the partition: what waits of it is not kept."""

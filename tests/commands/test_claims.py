@@ -286,6 +286,10 @@ def test_autoclaim_teaches_the_group_how_long_clients_wait(pending: Driver) -> N
     assert [id_ for id_, _ in entries] == ["4-1", "5-1"]
 
 
+def test_an_id_given_twice_is_shown_twice(pending: Driver) -> None:
+    assert pending.show("XCLAIM s g c 0 1-1 1-1 JUSTID") == ["1-1", "1-1"]
+
+
 @pytest.mark.parametrize(
     ("line", "text"),
     [

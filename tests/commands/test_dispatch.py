@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from felixresp.commands import dispatch as module
+from felixresp.commands.context import HangUp, Outcome
 from felixresp.protocol.reply import OK, PONG
 
 from .driver import Driver
@@ -35,6 +36,14 @@ def test_an_unknown_command_is_shown_in_part(
     driver: Driver, request_: list[bytes], shown: str
 ) -> None:
     assert driver.error(request_) == f"ERR unknown command {shown}"
+
+
+@pytest.mark.parametrize("word", ["POST", "post", "Host:"])
+def test_a_http_request_gets_no_answer(driver: Driver, word: str) -> None:
+    answer = driver.run(f"{word} / HTTP/1.1")
+
+    assert isinstance(answer, Outcome)
+    assert isinstance(answer.effects[0], HangUp)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,20 @@ def test_settings_are_found_by_pattern(driver: Driver) -> None:
     assert driver.run("CONFIG GET nope") == Map(())
 
 
+def test_facts_are_shown_like_settings_and_cannot_be_set(driver: Driver) -> None:
+    assert driver.run("CONFIG GET appendonly SAVE maxmemory*") == Map(
+        (
+            (b"appendonly", b"yes"),
+            (b"maxmemory", b"0"),
+            (b"maxmemory-policy", b"noeviction"),
+            (b"SAVE", b""),
+        )
+    )
+    assert driver.error("CONFIG SET appendonly no") == (
+        f"{FAILED} 'appendonly') - can't set immutable config"
+    )
+
+
 def test_settings_are_changed_all_or_none(driver: Driver) -> None:
     assert driver.run("CONFIG SET TIMEOUT 5 cache-max-bytes 2mb") == OK
     assert driver.settings.timeout == 5

@@ -38,6 +38,15 @@ def test_a_scan_of_nothing_ends_at_once() -> None:
     assert KeyOrder({}).scan(0, 10) == (0, [])
 
 
+def test_a_scan_ends_at_once_when_every_key_is_gone() -> None:
+    keys: dict[bytes, None] = {}
+    order = KeyOrder(keys)
+    for number in range(50):
+        order.add(b"k%d" % number)
+
+    assert order.scan(0, 1) == (0, [])
+
+
 def test_keys_that_come_and_go_leave_nothing_behind() -> None:
     keys: dict[bytes, None] = {b"constant": None}
     order = KeyOrder(keys)

@@ -1,5 +1,6 @@
 """The scenarios that need a socket, a connection that dies, or a killed server.
 
+They run on a process of its own and on memory stores whose commits come late.
 A waiter is known to wait when INFO counts it as blocked: no test guesses how long
 that takes, and none asserts how long anything took.
 """
@@ -12,24 +13,29 @@ from pathlib import Path
 
 import pytest
 
+from tests.scenarios.servers import SITES, Running, Site
 from tests.scenarios.world import VISIBILITY_MS
 from tests.server_process import ServerProcess
 from tests.wire import Wire, entry_ids
 
-FLAGS = "--group-visibility-timeout-ms", str(VISIBILITY_MS)
 LONG_MS = 600_000  # a claim that does not lapse while the test runs
 POLL_S = 0.01
 WAITS_S = 60.0
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with ServerProcess.start(tmp_path / "data", *FLAGS) as process:
-        yield process
+@pytest.fixture(params=SITES)
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    return SITES[request.param](tmp_path)
 
 
 @pytest.fixture
-def wire(server: ServerProcess) -> Iterator[Wire]:
+def server(site: Site) -> Iterator[Running]:
+    with site.start(group_visibility_timeout_ms=VISIBILITY_MS) as running:
+        yield running
+
+
+@pytest.fixture
+def wire(server: Running) -> Iterator[Wire]:
     with Wire(server.port) as connection:
         connection.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
         yield connection
@@ -80,11 +86,9 @@ def cpu_s(pid: int) -> float:
 
 
 def test_a_killed_server_resumes_at_the_cursor_and_redelivers_only_what_was_not_acked(
-    tmp_path: Path,
+    site: Site,
 ) -> None:
-    directory = tmp_path / "data"
-    long_claims = "--group-visibility-timeout-ms", str(LONG_MS)
-    with ServerProcess.start(directory, *long_claims) as server:
+    with site.start(group_visibility_timeout_ms=LONG_MS) as server:
         with Wire(server.port) as wire:
             wire.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
             add(wire, 1, 2, 3, 4, 5, 6)
@@ -93,7 +97,7 @@ def test_a_killed_server_resumes_at_the_cursor_and_redelivers_only_what_was_not_
         server.kill()
 
     with (
-        ServerProcess.start(directory, *long_claims) as server,
+        site.start(group_visibility_timeout_ms=LONG_MS) as server,
         Wire(server.port) as wire,
     ):
         assert poll(wire, "bob") == [3, 5, 6]
@@ -101,10 +105,8 @@ def test_a_killed_server_resumes_at_the_cursor_and_redelivers_only_what_was_not_
         assert poll(wire, "bob") == []
 
 
-def test_a_crash_leaves_an_entry_listed_or_owed_never_neither(tmp_path: Path) -> None:
-    directory = tmp_path / "data"
-    flags = "--group-max-attempts", "1", "--group-visibility-timeout-ms", "1"
-    with ServerProcess.start(directory, *flags) as server:
+def test_a_crash_leaves_an_entry_listed_or_owed_never_neither(site: Site) -> None:
+    with site.start(group_max_attempts=1, group_visibility_timeout_ms=1) as server:
         with Wire(server.port) as wire:
             wire.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
             add(wire, 1, 2)
@@ -115,7 +117,7 @@ def test_a_crash_leaves_an_entry_listed_or_owed_never_neither(tmp_path: Path) ->
         server.kill()
 
     with (
-        ServerProcess.start(directory, "--group-max-attempts", "1") as server,
+        site.start(group_max_attempts=1) as server,
         Wire(server.port) as wire,
     ):
         assert wire.call("XDLQ", "LEN", "jobs", "workers") == 1
@@ -123,7 +125,7 @@ def test_a_crash_leaves_an_entry_listed_or_owed_never_neither(tmp_path: Path) ->
         assert ack(wire, 1, 2) == 2
 
 
-def test_an_append_wakes_a_waiter(server: ServerProcess, wire: Wire) -> None:
+def test_an_append_wakes_a_waiter(server: Running, wire: Wire) -> None:
     with Wire(server.port) as waiter:
         send_poll(waiter, "alice", block_ms=0)
         until(wire, "blocked_clients", 1)
@@ -133,7 +135,7 @@ def test_an_append_wakes_a_waiter(server: ServerProcess, wire: Wire) -> None:
         assert numbers(waiter.read()) == [1]
 
 
-def test_a_lapse_wakes_a_waiter(server: ServerProcess, wire: Wire) -> None:
+def test_a_lapse_wakes_a_waiter(server: Running, wire: Wire) -> None:
     add(wire, 1, 2)
     assert poll(wire, "alice") == [1, 2]
     with Wire(server.port) as waiter:
@@ -143,10 +145,10 @@ def test_a_lapse_wakes_a_waiter(server: ServerProcess, wire: Wire) -> None:
         assert [(row[1], row[3]) for row in pending] == [(b"bob", 2)] * 2
 
 
-def test_a_redrive_wakes_a_waiter(tmp_path: Path) -> None:
-    flags = *FLAGS, "--group-max-attempts", "1"
+def test_a_redrive_wakes_a_waiter(site: Site) -> None:
+    settings = {"group_visibility_timeout_ms": VISIBILITY_MS, "group_max_attempts": 1}
     with (
-        ServerProcess.start(tmp_path / "data", *flags) as server,
+        site.start(**settings) as server,
         Wire(server.port) as wire,
         Wire(server.port) as waiter,
     ):
@@ -163,10 +165,10 @@ def test_a_redrive_wakes_a_waiter(tmp_path: Path) -> None:
         assert numbers(waiter.read()) == [1]
 
 
-def test_an_ack_at_the_cap_wakes_a_waiter(tmp_path: Path) -> None:
-    flags = "--group-max-in-flight", "1", "--group-visibility-timeout-ms", str(LONG_MS)
+def test_an_ack_at_the_cap_wakes_a_waiter(site: Site) -> None:
+    settings = {"group_max_in_flight": 1, "group_visibility_timeout_ms": LONG_MS}
     with (
-        ServerProcess.start(tmp_path / "data", *flags) as server,
+        site.start(**settings) as server,
         Wire(server.port) as wire,
         Wire(server.port) as waiter,
     ):
@@ -182,7 +184,7 @@ def test_an_ack_at_the_cap_wakes_a_waiter(tmp_path: Path) -> None:
 
 
 def test_the_end_of_the_wait_is_empty_however_often_it_was_woken(
-    server: ServerProcess, wire: Wire
+    server: Running, wire: Wire
 ) -> None:
     with Wire(server.port) as waiter:
         send_poll(waiter, "waiter", block_ms=300)
@@ -195,7 +197,7 @@ def test_the_end_of_the_wait_is_empty_however_often_it_was_woken(
 
 
 def test_one_exec_of_n_entries_serves_n_waiters_a_different_one_each(
-    server: ServerProcess, wire: Wire
+    server: Running, wire: Wire
 ) -> None:
     waiters = [Wire(server.port) for _ in range(8)]
     for at, waiter in enumerate(waiters):
@@ -212,7 +214,7 @@ def test_one_exec_of_n_entries_serves_n_waiters_a_different_one_each(
 
 
 def test_a_waiter_whose_client_is_gone_gets_nothing_and_blocks_nobody(
-    server: ServerProcess, wire: Wire
+    server: Running, wire: Wire
 ) -> None:
     gone, next_one = Wire(server.port), Wire(server.port)
     send_poll(gone, "gone", block_ms=0)
@@ -230,27 +232,30 @@ def test_a_waiter_whose_client_is_gone_gets_nothing_and_blocks_nobody(
     next_one.close()
 
 
-def test_a_thousand_idle_waiters_cost_nothing(
-    server: ServerProcess, wire: Wire, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stretch() -> tuple[float, int]:
-        """CPU seconds and commands of a while in which nobody asks for anything."""
-        commands, before = info(wire, "total_commands_processed"), cpu_s(server.pid)
-        time.sleep(1.0)
-        spent = cpu_s(server.pid) - before
-        return spent, info(wire, "total_commands_processed") - commands
+def stretch(pid: int, wire: Wire) -> tuple[float, int]:
+    """CPU seconds and commands of a while in which nobody asks for anything."""
+    commands, before = info(wire, "total_commands_processed"), cpu_s(pid)
+    time.sleep(1.0)
+    spent = cpu_s(pid) - before
+    return spent, info(wire, "total_commands_processed") - commands
 
-    alone_s, alone_commands = stretch()
-    waiters = [Wire(server.port) for _ in range(1000)]
-    for at, waiter in enumerate(waiters):
-        send_poll(waiter, f"w{at}", block_ms=0)
-    until(wire, "blocked_clients", 1000)
-    waiting_s, waiting_commands = stretch()
+
+def test_a_thousand_idle_waiters_cost_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ServerProcess.start(tmp_path / "data") as server, Wire(server.port) as wire:
+        wire.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
+        alone_s, alone_commands = stretch(server.pid, wire)
+        waiters = [Wire(server.port) for _ in range(1000)]
+        for at, waiter in enumerate(waiters):
+            send_poll(waiter, f"w{at}", block_ms=0)
+        until(wire, "blocked_clients", 1000)
+        waiting_s, waiting_commands = stretch(server.pid, wire)
+        for waiter in waiters:
+            waiter.close()
 
     with capsys.disabled():
         print(
             f"\nCPU in 1 s: {alone_s:.2f} s alone, {waiting_s:.2f} s with 1,000 waiters"
         )
     assert waiting_commands == alone_commands  # no poll was made again
-    for waiter in waiters:
-        waiter.close()

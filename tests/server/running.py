@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -20,10 +21,37 @@ from felixresp.clock import SystemClock
 from felixresp.config import Settings, Value
 from felixresp.server.server import Server
 from felixresp.storage.base import Store
+from felixresp.storage.journal import JournalStore
+from felixresp.storage.memory import Deferred, MemoryStore
 from tests.wire import Wire
 
 T = TypeVar("T")
 WAIT_S = 30.0  # a condition that never comes fails the test
+
+
+def _journal(directory: Path) -> JournalStore:
+    return JournalStore(directory, Settings(journal_segment_bytes=1 << 20))
+
+
+def _memory(_: Path) -> MemoryStore:
+    return MemoryStore(Settings())
+
+
+def _late(_: Path) -> MemoryStore:
+    return MemoryStore(Settings(), deferred=Deferred(ticks=2))
+
+
+def _out_of_step(_: Path) -> MemoryStore:
+    """A batch of a low partition often finishes after a later one of a high one."""
+    return MemoryStore(Settings(), partitions=8, deferred=Deferred(1, spread=4))
+
+
+STORES: dict[str, Callable[[Path], JournalStore | MemoryStore]] = {
+    "journal": _journal,
+    "memory": _memory,
+    "memory late": _late,
+    "memory out of step": _out_of_step,
+}
 
 
 class Peer(Wire):
@@ -42,6 +70,7 @@ class RunningServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run)
         self._wires: list[Any] = []
+        self._killed = False
         self.deaths: list[str] = []  # what ended the process, had it been one
         self.server: Server
 
@@ -54,9 +83,14 @@ class RunningServer:
         self._wires.append(peer)
         return peer
 
-    def connect_raw(self) -> socket.socket:
-        sock = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_S)
+    def connect_raw(self, received_bytes: int = 0) -> socket.socket:
+        """With ``received_bytes``, that is all it takes without reading."""
+        sock = socket.socket()
         self._wires.append(sock)
+        if received_bytes:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received_bytes)
+        sock.settimeout(WAIT_S)
+        sock.connect(("127.0.0.1", self.port))
         return sock
 
     def look(self, function: Callable[[Server], T]) -> T:
@@ -93,6 +127,12 @@ class RunningServer:
         finally:
             go_on.set()
 
+    def kill(self) -> None:
+        """A crash: nothing more is written or answered."""
+        self._killed = True
+        self._loop.call_soon_threadsafe(self.server.stopped.set)
+        self._thread.join(WAIT_S)
+
     def __enter__(self) -> Self:
         self._thread.start()
         assert self._ready.wait(WAIT_S)
@@ -122,7 +162,14 @@ class RunningServer:
         await self.server.listen()
         self._ready.set()
         await self.server.stopped.wait()
-        await self.server.stop()
+        if self._killed:
+            self.server._timer.cancel()
+            self.server._listener.close()
+            for connection in self.server.connections():
+                connection.kill()
+            await asyncio.sleep(0)  # their sockets are closed
+        else:
+            await self.server.stop()
 
 
 def read_to_end(sock: socket.socket) -> bytes:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from felixresp.config import Settings
-from felixresp.storage.memory import MemoryStore
 from tests.server.running import Peer, RunningServer
 from tests.wire import Refused, entry_ids
-
-
-@pytest.fixture
-def running() -> Iterator[RunningServer]:
-    with RunningServer(MemoryStore(Settings())) as server:
-        yield server
 
 
 def wait_in_group(running: RunningServer, consumer: str, count: int = 10) -> Peer:

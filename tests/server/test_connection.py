@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,12 +11,6 @@ from felixresp.config import Settings
 from felixresp.storage.memory import MemoryStore
 from tests.server.running import RunningServer, read_to_end
 from tests.wire import Lost
-
-
-@pytest.fixture
-def running() -> Iterator[RunningServer]:
-    with RunningServer(MemoryStore(Settings())) as server:
-        yield server
 
 
 def command(*words: bytes) -> bytes:
@@ -215,6 +208,27 @@ def test_monitor_shows_commands_as_they_run_and_no_password(
         b'"AUTH" "(redacted)" "(redacted)"',
         b'"PING"',
     ]
+
+
+def test_a_monitor_sees_its_own_commands_after_their_replies(
+    running: RunningServer,
+) -> None:
+    monitor = running.connect_raw()
+    monitor.sendall(b"MONITOR\r\nECHO a\r\nRESET\r\nECHO b\r\nQUIT\r\n")
+
+    lines = read_to_end(monitor).split(b"\r\n")
+    shown = [line.split(b"] ", 1)[-1] for line in lines]
+    assert shown == [
+        *(b"+OK", b"$1", b"a", b'"ECHO" "a"', b"+RESET", b"$1", b"b", b"+OK", b""),
+    ]
+
+
+def test_a_http_request_is_cut_off(running: RunningServer) -> None:
+    client = running.connect_raw()
+
+    client.sendall(b"POST / HTTP/1.1\r\nHost: example\r\n\r\nPING\r\n")
+
+    assert read_to_end(client) == b""
 
 
 def test_shutdown_ends_the_server(running: RunningServer) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from threading import get_ident
 
 import pytest
 
-from felixresp.config import Settings
+from felixresp.config import Settings, Value
+from felixresp.engine.keyspace import Keyspace
+from felixresp.storage.disk import Disk
+from felixresp.storage.journal import JournalStore
 from felixresp.storage.memory import Deferred, MemoryStore
 from tests.server.running import RunningServer
-from tests.wire import Lost, entry_ids
+from tests.wire import entry_ids
 
 ALL = 1000  # batches: every one that waits
 
@@ -123,17 +129,66 @@ def test_with_an_interval_replies_do_not_wait() -> None:
         running.look(lambda _: store.finish(ALL))
 
 
-def test_a_lost_batch_closes_who_waited_for_it_and_is_forgotten(
-    running: RunningServer, store: MemoryStore
+def test_with_durability_none_replies_do_not_wait() -> None:
+    store = MemoryStore(Settings(), deferred=Deferred())
+    with RunningServer(store, durability="none") as running:
+        client, waiter = running.connect(), running.connect()
+        client.call("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+        waiter.send(*("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">"))
+        running.until_blocked(1)
+
+        assert client.call("XADD", "s", "1-1", "f", "v") == b"1-1"
+        assert entry_ids(waiter.read()) == [b"1-1"]
+        running.until(lambda server: server.committer.open_seq > 1)
+        running.look(lambda _: store.finish(ALL))
+
+
+class CountingDisk(Disk):
+    """Counts the syncs of the thread that serves, not of the one that prepares
+    segments."""
+
+    def __init__(self) -> None:
+        self.syncs: Counter[int] = Counter()
+
+    def sync(self, file: int) -> None:
+        self.syncs[get_ident()] += 1
+        super().sync(file)
+
+
+@pytest.mark.parametrize("durability", ["none", "interval 20", "always"])
+def test_what_was_answered_is_there_after_a_clean_stop(
+    tmp_path: Path, durability: str
 ) -> None:
-    writer, other = running.connect(), running.connect()
-    assert other.call("PING") == b"PONG"
-    done = running.look(lambda server: server.commands_processed)
-    writer.send("SET", "k", "v")
-    running.until_processed(done + 1)
+    settings: dict[str, Value] = {"durability": durability}
+    with RunningServer(
+        JournalStore(tmp_path, Settings(**settings)), **settings
+    ) as running:
+        client = running.connect()
+        for number in range(1, 51):
+            client.call("XADD", "s", f"{number}-1", "f", "v")
 
-    running.look(lambda _: store.fence(0))
+    again = JournalStore(tmp_path, Settings(**settings))
+    keyspace = Keyspace(Settings())
+    found = again.open(keyspace)
+    again.close()
 
-    with pytest.raises(Lost):
-        writer.read()
-    assert other.call("EXISTS", "k") == 0
+    assert (found.entries, found.clean) == (50, True)
+
+
+@pytest.mark.parametrize("durability", ["none", "interval 20"])
+def test_changes_reach_the_journal_soon_without_being_waited_for(
+    tmp_path: Path, durability: str
+) -> None:
+    settings: dict[str, Value] = {"durability": durability}
+    disk = CountingDisk()
+    store = JournalStore(tmp_path, Settings(**settings), disk)
+    with RunningServer(store, **settings) as running:
+        client = running.connect()
+        syncs = running.look(lambda _: disk.syncs[get_ident()])
+        commits = store.statistics.commits
+
+        client.call("SET", "k", "v")
+        running.until(lambda _: store.statistics.commits > commits)
+
+        synced = running.look(lambda _: disk.syncs[get_ident()]) > syncs
+    assert synced == (durability != "none")
