@@ -21,6 +21,7 @@ _UNAUTHENTICATED_MULTIBULK_MAX = 10
 _UNAUTHENTICATED_BULK_MAX = 16384
 _ARGUMENT_OVERHEAD_BYTES = 40  # what an argument costs beside its bytes
 
+_COUNT_LINE_BYTES = 7  # of a count that hiredis may allocate for
 _UNUSUAL = re.compile(rb"\*\d{6}|~\d")  # a large count; a set, which it makes a list
 _INTEGER = re.compile(rb"0|-?[1-9]\d{0,18}")
 _STAR = ord("*")
@@ -265,7 +266,10 @@ class _WholeRequests:
         if not data.startswith(b"*"):
             return len(data)
         # by far the most common: one request, perhaps with the ID * in it
-        if data.count(b"*") - data.count(b"\n*\r\n") == 1:
+        if (
+            data.count(b"*") - data.count(b"\n*\r\n") == 1
+            and data.find(b"\r", 1, _COUNT_LINE_BYTES) > 0
+        ):
             reader = self._reader
             reader.feed(data)
             try:
