@@ -109,7 +109,7 @@ class Output:
 
     def put(self, data: bytes) -> None:
         """Queue a reply that is bytes and hands nothing out."""
-        if self._seq != self._committer.watermark or not self._parts:
+        if not self._parts or self._seq != self._committer.watermark:
             self._begin()
         self._parts.append(data)
         self.queued_bytes += len(data)

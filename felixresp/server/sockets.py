@@ -18,7 +18,7 @@ from typing import Any
 AVAILABLE = hasattr(select, "epoll")
 
 _READ_BYTES = 64 * 1024
-_EVENTS_MAX = 512
+_EVENTS_MAX = 128  # a turn reads the clock once, so it must be short
 _ACCEPTS_MAX = 64  # per turn and listener
 _HIGH_WATER_BYTES = 64 * 1024
 _LOW_WATER_BYTES = 16 * 1024
