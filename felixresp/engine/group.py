@@ -12,8 +12,8 @@ live and in recovery: none of it can fail, reads a clock or a setting.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from heapq import heapify, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -206,7 +206,8 @@ class Group:
             self.pending[id_].let_go()
             self.pending[id_] = handout
         self.tallies.update(change.tallies)
-        self.owed.difference_update(handout.ids)
+        if self.owed:
+            self._disown(handout.ids)
         self._cut.pending.update(handout.ids)
         return handout
 
@@ -298,9 +299,7 @@ class Group:
         if len(order) > 2 * len(self.owed) + _SLACK:
             order[:] = [id_ for id_ in order if id_ in self.owed]
         for id_ in new:
-            at = bisect_left(order, id_)
-            if at == len(order) or order[at] != id_:
-                order.insert(at, id_)
+            _insert(order, id_)
 
     def recover(self, tail: EntryID) -> None:
         """After a restart every claim is over: all that is pending is owed."""
@@ -340,8 +339,13 @@ class Group:
         if self.ahead:
             self.ahead = {id_ for id_ in self.ahead if id_ > head}
 
+    def _disown(self, ids: Iterable[EntryID]) -> None:
+        """These are not owed any more."""
+        self.owed.difference_update(ids)
+        _drop_head(self._owed_order, self.owed)
+
     def _finish(self, ids: Sequence[EntryID]) -> None:
-        pending, owed, cut = self.pending, self.owed, self._cut
+        pending, cut = self.pending, self._cut
         for id_ in ids:
             handout = pending.pop(id_, None)
             if handout is not None:
@@ -351,8 +355,8 @@ class Group:
         if ids and max(ids) > self.head:
             self.ahead.update(id_ for id_ in ids if id_ > self.head)
             self.out_of_turn = max(self.out_of_turn, *ids)
-        if owed:
-            owed.difference_update(ids)
+        if self.owed:
+            self._disown(ids)
         if self.tallies:
             for id_ in ids:
                 self.tallies.pop(id_, None)
@@ -375,19 +379,15 @@ class Group:
             stop = min(stop, order[low] - 1)
         self.cursor = max(self.cursor, stop)
         if self.behind and self.behind[0] not in pending:
-            self.behind = [id_ for id_ in self.behind if id_ in pending]
+            _drop_head(self.behind, pending)
 
     def _put_back(self, ids: Iterable[EntryID]) -> None:
         """Finished or new entries become pending, held by nobody, and owed."""
         for id_ in ids:
             if id_ <= self.cursor:
-                if id_ not in self.behind:
-                    insort(self.behind, id_)
+                _insert(self.behind, id_)
             else:
-                at = bisect_left(self._order, id_)
-                if at == len(self._order) or self._order[at] != id_:
-                    self._order.insert(at, id_)
-                self._low = min(self._low, at)
+                self._low = min(self._low, _insert(self._order, id_))
             self.tallies[id_] = Tally(0, 0, 0)
             if id_ > self.head:
                 self.out_of_turn = max(self.out_of_turn, id_)
@@ -431,6 +431,22 @@ class Group:
         self._cut.stored = set(records)
         top = (*ids, *self.dead_letters.listed, *self.ahead, 0)
         self.out_of_turn = max(top)
+
+
+def _insert(order: list[EntryID], id_: EntryID) -> int:
+    """Its place in the ascending ``order``, where it stands only once."""
+    at = bisect_left(order, id_)
+    if at == len(order) or order[at] != id_:
+        order.insert(at, id_)
+    return at
+
+
+def _drop_head(order: list[EntryID], kept: Container[EntryID]) -> None:
+    """Forget what stands before the first that is kept: it is looked at once."""
+    at = 0
+    while at < len(order) and order[at] not in kept:
+        at += 1
+    del order[:at]
 
 
 # fmt: off

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from felixresp.engine import dead_letters
 from felixresp.engine.dead_letters import DeadLetter
 from felixresp.engine.group import Group
-from felixresp.engine.handouts import Consumer
+from felixresp.engine.handouts import Consumer, HandOut
 from felixresp.engine.ids import EntryID
 from felixresp.engine.snapshots import GroupSnapshot, PendingRecord
 from tests.scenarios.world import World
@@ -160,3 +161,62 @@ def test_a_dead_letter_put_back_twice_below_the_cursor_is_pending_once() -> None
     assert [id_ >> 64 for id_ in world.group.pending_from()] == [1, 2]
     assert [id_ >> 64 for id_ in world.group.pending_from(2 << 64)] == [2]
     assert world.group.last_pending() == 2 << 64
+
+
+class Compared(int):
+    """An ID that counts how often it is compared."""
+
+    compared = 0
+
+    def __lt__(self, other: int) -> bool:
+        Compared.compared += 1
+        return int(self) < int(other)
+
+    def __eq__(self, other: object) -> bool:
+        Compared.compared += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+class Asked(dict[EntryID, HandOut]):
+    """Pending entries, and how often one was looked for."""
+
+    times = 0
+
+    def __contains__(self, id_: object) -> bool:
+        self.times += 1
+        return super().__contains__(id_)
+
+
+class AskedSet(set[EntryID]):
+    times = 0
+
+    def __contains__(self, id_: object) -> bool:
+        self.times += 1
+        return super().__contains__(id_)
+
+
+def test_putting_dead_letters_back_does_not_look_at_each_for_each() -> None:
+    world = World(entries=1000, group_max_attempts=1)
+    world.kill()
+    ids = [Compared(id_) for id_ in world.group.dead_letters.ids()]
+
+    assert dead_letters.redrive(world.group, ids) == 1000
+
+    assert Compared.compared < 1000 * 100
+
+
+def test_settling_owed_entries_in_order_looks_at_each_a_few_times() -> None:
+    world = World(entries=1000, group_max_attempts=1)
+    world.kill()
+    world.redrive(*range(1, 1001))
+    pending = world.group.pending = Asked(world.group.pending)
+    owed = world.group.owed = AskedSet(world.group.owed)
+
+    for _ in range(1000):
+        world.ack(*world.poll(count=1))
+
+    assert world.group.pending == {}
+    assert pending.times < 1000 * 20
+    assert owed.times < 1000 * 20
