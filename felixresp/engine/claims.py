@@ -15,7 +15,7 @@ records changes, which cannot fail.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from .changes import (
     Ready,
     Tally,
 )
+from .cold import need
 from .dead_letters import DeadLetter
 from .errors import NotResident
 from .group import Group
@@ -78,15 +79,16 @@ def ack(group: Group, ids: Sequence[EntryID]) -> int:
     late: list[EntryID] = []
     if len(done) != len(ids):
         listed = group.dead_letters.listed
+        lost: list[EntryID] = []
         for id_ in ids:
             if id_ in pending:
                 continue
             letter = listed.get(id_)
-            if letter is not None:
-                if letter.cause == b"attempts":
-                    late.append(id_)
-            elif _lost_delivery(group, id_):
-                done.append(id_)
+            if letter is None:
+                lost.append(id_)
+            elif letter.cause == b"attempts":
+                late.append(id_)
+        done += _lost_deliveries(group, lost)
     if done:
         change = Finished(group, done)
         group.apply_finished(change)
@@ -124,16 +126,20 @@ def expire(group: Group, now_ms: int) -> None:
 
 def end_claims(group: Group, ids: Sequence[EntryID], now_ms: int) -> None:
     """Claims on ``ids`` lapse now."""
-    spent, owed, gone = [], [], []
+    stream = group.stream
+    unsure = [id_ for id_ in ids if may_be_gone(stream, id_)]
+    need(stream, unsure)
+    gone = {id_: None for id_ in unsure if not stream.contains(id_)}
+    spent, owed = [], []
     for id_ in ids:
-        if may_be_gone(group.stream, id_) and not group.stream.contains(id_):
-            gone.append(id_)
-        elif is_spent(group, group.tally(id_)):
+        if id_ in gone:
+            continue
+        if is_spent(group, group.tally(id_)):
             spent.append(id_)
         else:
             owed.append(id_)
     letters = letters_for(group, spent, now_ms)
-    record_losses(group, gone, letters)
+    record_losses(group, list(gone), letters)
     if owed:
         group.owe(owed)
         group.stream.keyspace.changes.append(Lapsed(group, tuple(owed)))
@@ -206,13 +212,13 @@ def may_be_gone(stream: Stream, id_: EntryID) -> bool:
     return id_ < oldest.first or (oldest.dead != 0 and id_ <= oldest.last)
 
 
-def _lost_delivery(group: Group, id_: EntryID) -> bool:
-    """Whether the entry may have been handed out just before a crash."""
-    return (
-        group.head < id_ <= group.recovered_tail
-        and id_ not in group.ahead
-        and group.stream.contains(id_)
-    )
+def _lost_deliveries(group: Group, ids: Iterable[EntryID]) -> Sequence[EntryID]:
+    """Those that may have been handed out just before a crash."""
+    head, tail, ahead = group.head, group.recovered_tail, group.ahead
+    above = [id_ for id_ in ids if head < id_ <= tail and id_ not in ahead]
+    if above:
+        need(group.stream, above)
+    return [id_ for id_ in above if group.stream.contains(id_)]
 
 
 def _standing(group: Group, handout: HandOut) -> list[EntryID]:

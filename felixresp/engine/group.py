@@ -32,8 +32,10 @@ from .changes import (
     Redriven,
     Tally,
 )
+from .cold import need
 from .cuts import Cut
 from .dead_letters import DeadLetters
+from .errors import NotResident
 from .handouts import Consumer, HandOut
 from .ids import EntryID
 from .snapshots import GroupSnapshot, PendingRecord
@@ -122,8 +124,12 @@ class Group:
         if self.head >= self.out_of_turn:
             return above
         taken = self.pending.keys() | self.ahead | self.dead_letters.listed.keys()
-        contains = self.stream.contains
-        return above - sum(id_ > self.head and contains(id_) for id_ in taken)
+        taken = {id_ for id_ in taken if id_ > self.head}
+        try:
+            return above - sum(map(self.stream.contains, taken))
+        except NotResident:
+            need(self.stream, taken)
+            raise
 
     @property
     def lag(self) -> int:

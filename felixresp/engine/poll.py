@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from .changes import Delivered, Finished, Passed, Tally
 from .claims import (
@@ -19,6 +20,8 @@ from .claims import (
     letters_for,
     record_losses,
 )
+from .cold import need
+from .errors import NotResident
 from .group import Group
 from .handouts import Consumer
 from .ids import EntryID
@@ -48,7 +51,11 @@ def poll(  # noqa: PLR0913 - the arguments of XREADGROUP >
         return EMPTY
     owed, room_bytes = _NOTHING_OWED, bytes_max
     if group.owed:
-        owed = _plan_owed(group, room, bytes_max)
+        try:
+            owed = _plan_owed(group, room, bytes_max)
+        except NotResident:
+            need(group.stream, islice(group.owed_from(), room))
+            raise
         room -= len(owed.entries)
         room_bytes -= sum(map(len, owed.entries))
     new = _NOTHING_NEW

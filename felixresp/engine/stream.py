@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from .changes import Appended, Deleted, StreamSet, Trimmed
+from .cold import absent
 from .errors import IDsExhausted, IDTooSmall, NotResident
 from .ids import MAX_ID, SEQ_MAX, EntryID
 from .nodes import (
@@ -203,7 +204,10 @@ class Stream:
             return ids, entries
         at = self._node_index(after) if after >= nodes[0].first else 0
         room_bytes = bytes_max
-        for node in nodes[at : at + count + 1]:
+        wanted = nodes[at : at + count + 1]
+        for node in wanted:
+            if not node.resident:
+                raise NotResident(self, absent(wanted, count, bytes_max))
             view = self.view(node)
             start = bisect_right(view.ids, after)
             if node.dead:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from .changes import Forced, Tally
 from .claims import (
@@ -16,6 +17,7 @@ from .claims import (
     move,
     record_losses,
 )
+from .cold import need
 from .group import Group
 from .handouts import Consumer
 from .ids import EntryID
@@ -45,11 +47,13 @@ def claim(
 ) -> Polled:
     """XCLAIM: take the pending entries of ``ids`` that are idle enough."""
     expire(group, now_ms)
+    ids = dict.fromkeys(ids)
+    need(group.stream, ids)
     taken: dict[EntryID, Tally] = {}
     kept: dict[EntryID, Tally] = {}  # heartbeats: a lost reply ends no claim
     ids_read, entries = [], []
     gone, spent, forced = [], [], []
-    for id_ in dict.fromkeys(ids):
+    for id_ in ids:
         handout = group.pending.get(id_)
         entry = group.stream.entry(id_)
         if handout is None:
@@ -113,6 +117,7 @@ def autoclaim(  # noqa: PLR0913 - the arguments of XAUTOCLAIM
     expire(group, now_ms)
     wanted, entries, deleted, spent = {}, [], [], []
     attempts_left, room, next_id = count * _SCAN_PER_COUNT, count, 0
+    need(group.stream, _idle_from(group, start, min_idle_ms, now_ms, count))
     for id_ in group.pending_from(start):
         if not attempts_left or not room:
             next_id = id_
@@ -163,9 +168,10 @@ def history(  # noqa: PLR0913 - the arguments of XREADGROUP id
     spent: list[EntryID] = []
     claims: dict[tuple[int, bool], dict[EntryID, Tally]] = {}
     read_bytes = 0
-    for id_ in group.held_by(consumer):
-        if id_ <= after or id_ in group.owed:
-            continue
+    held = group.held_by(consumer)
+    held = [id_ for id_ in held if id_ > after and id_ not in group.owed]
+    need(group.stream, held[:count])
+    for id_ in held:
         if len(read) >= count or read_bytes >= bytes_max:
             break
         entry = group.stream.entry(id_)
@@ -188,6 +194,15 @@ def history(  # noqa: PLR0913 - the arguments of XREADGROUP id
         handout = hand_over(group, consumer, tallies, now_ms, now_ms, holder_id)
         handout.charged = charged
     return read
+
+
+def _idle_from(
+    group: Group, start: EntryID, min_idle_ms: int, now_ms: int, count: int
+) -> Iterator[EntryID]:
+    """The first that XAUTOCLAIM may have to read."""
+    scanned = islice(group.pending_from(start), count * _SCAN_PER_COUNT)
+    idle = (id_ for id_ in scanned if _is_idle(group, id_, min_idle_ms, now_ms))
+    return islice(idle, count)
 
 
 def _is_idle(group: Group, id_: EntryID, min_idle_ms: int, now_ms: int) -> bool:
