@@ -19,7 +19,7 @@ from .claims import (
 )
 from .cold import need
 from .group import Group
-from .handouts import Consumer
+from .handouts import Consumer, HandOut
 from .ids import EntryID
 
 _SCAN_PER_COUNT = 10  # XAUTOCLAIM looks at this many times COUNT entries
@@ -50,7 +50,8 @@ def claim(
     ids = dict.fromkeys(ids)
     need(group.stream, ids)
     taken: dict[EntryID, Tally] = {}
-    kept: dict[EntryID, Tally] = {}  # heartbeats: a lost reply ends no claim
+    # at no cost, so a lost reply ends none: by connection that has it, charged
+    kept: dict[tuple[int, bool], dict[EntryID, Tally]] = {}
     ids_read, entries = [], []
     gone, spent, forced = [], [], []
     for id_ in ids:
@@ -69,11 +70,12 @@ def claim(
         else:
             tally = group.tally(id_)
         own = handout is not None and _owns(group, consumer, id_)
+        place = _place(handout) if handout and own else (client_id, False)
         free = options.just_id or own
         if options.retry_count is None and not free and is_spent(group, tally):
             spent.append(id_)
             continue
-        claims = kept if free else taken
+        claims = kept.setdefault(place, {}) if free else taken
         claims[id_] = _claimed_tally(tally, options, now_ms, free=free)
         ids_read.append(id_)
         entries.append(entry)
@@ -83,8 +85,9 @@ def claim(
     if forced:
         group.record(Forced(group, tuple(forced)))
     handed_ms = options.handed_ms
-    if kept:
-        hand_over(group, consumer, kept, handed_ms, now_ms, client_id)
+    for (holder_id, charged), tallies in kept.items():
+        handout = hand_over(group, consumer, tallies, handed_ms, now_ms, holder_id)
+        handout.charged = charged
     if taken:
         handout = hand_over(group, consumer, taken, handed_ms, now_ms, client_id)
         group.stream.keyspace.handed.append(handout)
@@ -208,6 +211,12 @@ def _idle_from(
 def _is_idle(group: Group, id_: EntryID, min_idle_ms: int, now_ms: int) -> bool:
     """Owed entries match at any min-idle."""
     return id_ in group.owed or now_ms - group.pending[id_].handed_ms >= min_idle_ms
+
+
+def _place(handout: HandOut) -> tuple[int, bool]:
+    """What a heartbeat keeps: the claim's connection, whether a history read
+    elsewhere was charged."""
+    return handout.client_id, handout.charged
 
 
 def _owns(group: Group, consumer: Consumer, id_: EntryID) -> bool:

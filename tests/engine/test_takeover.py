@@ -189,3 +189,25 @@ def test_history_rearms_the_deadline() -> None:
     world.history(b"alice")
 
     assert claims.next_deadline(world.group) == 900 + VISIBILITY_MS
+
+
+def test_a_heartbeat_from_another_connection_makes_no_reread_cost() -> None:
+    world = World(entries=1, group_max_attempts=2)
+    world.poll(client=1)
+
+    for _ in range(5):
+        world.claim(b"alice", 1, just_id=True, client=2)
+        assert world.history(b"alice", client=1) == [1]
+
+    assert world.attempts(1) == 1
+
+
+def test_a_restarted_worker_is_charged_once_however_often_it_beats() -> None:
+    world = World(entries=1, group_max_attempts=3)
+    world.poll(client=1)
+
+    for client in (2, 3, 4):
+        assert world.history(b"alice", client=client) == [1]
+        world.claim(b"alice", 1, client=client)
+
+    assert world.attempts(1) == 2

@@ -67,12 +67,15 @@ class World:
         force: bool = False,
         just_id: bool = False,
         last: int = 0,
+        client: int = 0,
     ) -> list[int]:
         options = takeover.ClaimOptions(
             min_idle_ms, self.now_ms, None, force, just_id, last << 64
         )
         named = claims.consumer_named(self.group, consumer, self.now_ms)
-        polled = takeover.claim(self.group, named, _ids(numbers), options, self.now_ms)
+        polled = takeover.claim(
+            self.group, named, _ids(numbers), options, self.now_ms, client
+        )
         return _numbers(polled.ids)
 
     def autoclaim(self, consumer: bytes, min_idle_ms: int = 0) -> list[int]:

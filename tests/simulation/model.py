@@ -185,11 +185,15 @@ class Model:
                 item.deliveries = 1  # Redis counts being forced as one
             elif not item.owed and ask.now_ms - item.handed_ms < ask.min_idle_ms:
                 continue
-            free = ask.just_id or (item.holder == ask.consumer and not item.owed)
+            own = item.holder == ask.consumer and not item.owed
+            free = ask.just_id or own
             if not free and ask.retry_count is None and self.spent(id_):
                 self.bury(id_)
                 continue
+            before = item.client, item.charged
             self.hand_out(id_, ask, cost=int(not free), shown=int(not ask.just_id))
+            if own:
+                item.client, item.charged = before
             if ask.retry_count is not None:
                 item.attempts = item.deliveries = ask.retry_count
             taken.append(id_)
