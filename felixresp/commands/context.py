@@ -125,7 +125,7 @@ class Block:
     deadline_ms: int | None
     frozen_ids: Sequence[int] | None = None
     group: bytes | None = None
-    by_group: bool = False  # XREADGROUP: also woken when the key goes away
+    no_ack: bool = False  # what it gets takes no room under a cap
 
 
 class Close:

@@ -202,8 +202,7 @@ def _wait(
     deadline_ms = ctx.deadline_ms  # of the first time it was run
     if deadline_ms is None and request.block_ms:
         deadline_ms = ctx.now_ms + request.block_ms
-    by_group = request.group is not None
-    return Block(request.keys, deadline_ms, frozen_ids, request.group, by_group)
+    return Block(request.keys, deadline_ms, frozen_ids, request.group, request.no_ack)
 
 
 def _before_last(stream: Stream | None) -> EntryID:

@@ -3,7 +3,8 @@
 After each command or EXEC, before anyone's next command, every touched key
 serves its waiters: the same request is dispatched again. One that still finds
 nothing stays at its place, with its first deadline. All XREAD waiters are
-tried; of one group's waiters no more once one has found nothing.
+tried; of one group's waiters no more once one has found nothing. Those with NOACK
+are a line of their own, since they are served where the cap stops the others.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 Key = tuple[int, bytes]  # database, key
+Line = tuple[bytes, bool] | None  # group and whether NOACK; None: XREAD
 
 
 class Waiter:
@@ -28,8 +30,8 @@ class Waiter:
         "connection",
         "deadline_ms",
         "frozen_ids",
-        "group",
         "keys",
+        "line",
         "order",
         "parked",
         "request",
@@ -44,7 +46,9 @@ class Waiter:
         self.keys = [(connection.db, key) for key in dict.fromkeys(block.keys)]
         self.deadline_ms = block.deadline_ms
         self.frozen_ids = block.frozen_ids
-        self.group = block.group
+        self.line: Line = None
+        if block.group is not None:
+            self.line = block.group, block.no_ack
         self.parked = True
 
 
@@ -55,7 +59,7 @@ class Waiters:
     """Every parked request: by key and group, and by deadline."""
 
     def __init__(self) -> None:
-        self._queues: dict[Key, dict[bytes | None, Queue]] = {}
+        self._queues: dict[Key, dict[Line, Queue]] = {}
         self._deadlines: list[tuple[int, int, Waiter]] = []
         self._order = 0
         self.count = 0
@@ -78,7 +82,7 @@ class Waiters:
         self._order += 1
         waiter = Waiter(self._order, connection, request, block)
         for key in waiter.keys:
-            queue = self._queues.setdefault(key, {}).setdefault(waiter.group, {})
+            queue = self._queues.setdefault(key, {}).setdefault(waiter.line, {})
             queue[waiter.order] = waiter
         if waiter.deadline_ms is not None:
             heappush(self._deadlines, (waiter.deadline_ms, waiter.order, waiter))
@@ -90,10 +94,10 @@ class Waiters:
         self.count -= 1
         for key in waiter.keys:
             queues = self._queues[key]
-            queue = queues[waiter.group]
+            queue = queues[waiter.line]
             del queue[waiter.order]
             if not queue:
-                del queues[waiter.group]
+                del queues[waiter.line]
             if not queues:
                 del self._queues[key]
 
@@ -101,8 +105,8 @@ class Waiters:
         """Those to try now. A waiter that stays ends its group's turn."""
         queues = self._queues.get(key, {})
         turns = [
-            _everyone(queue) if group is None else _while_served(queue)
-            for group, queue in queues.items()
+            _everyone(queue) if line is None else _while_served(queue)
+            for line, queue in queues.items()
         ]
         for waiter in merge(*turns, key=attrgetter("order")):
             if waiter.parked:
@@ -110,7 +114,9 @@ class Waiters:
 
     def ahead(self, key: Key, waiter: Waiter) -> int:
         """How many wait on this key and group, this one too."""
-        return len(self._queues[key][waiter.group])
+        group = waiter.line and waiter.line[0]
+        lines = self._queues[key].items()
+        return sum(len(queue) for line, queue in lines if (line and line[0]) == group)
 
     def next_deadline(self) -> int | None:
         deadlines = self._deadlines

@@ -134,7 +134,6 @@ def test_xread_without_a_timeout_waits_for_ever(driver: Driver) -> None:
     assert isinstance(block, Block)
     assert block.deadline_ms is None
     assert block.group is None
-    assert not block.by_group
 
 
 def test_the_dollar_means_the_last_id_at_the_time_of_blocking(driver: Driver) -> None:
@@ -271,7 +270,7 @@ def test_a_group_reader_waits_in_the_line_of_its_group(grouped: Driver) -> None:
     line = "XREADGROUP GROUP g a COUNT 9 BLOCK 50 STREAMS s >"
     block = grouped.run(line)
 
-    assert block == Block([b"s"], NOW_MS + 50, None, b"g", by_group=True)
+    assert block == Block([b"s"], NOW_MS + 50, None, b"g")
     grouped.now_ms += 20
     assert again(grouped, line, block) == block
     add(grouped, 4)

@@ -148,3 +148,28 @@ def test_idle_waiters_set_no_timer(running: RunningServer) -> None:
     running.until_blocked(20)
 
     assert running.look(lambda server: server.waiters.next_deadline()) is None
+
+
+def test_at_the_cap_a_waiter_with_noack_is_served_past_those_without(
+    running: RunningServer,
+) -> None:
+    client = running.connect()
+    client.call("CONFIG", "SET", "group-max-in-flight", "1")
+    client.call("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+    client.call("XADD", "s", "1-1", "f", "v")
+    client.call("XREADGROUP", "GROUP", "g", "holder", "STREAMS", "s", ">")
+    capped = wait_in_group(running, "capped")
+    reader = running.connect()
+    reader.send(
+        *("XREADGROUP", "GROUP", "g", "reader", "BLOCK", 0, "NOACK"),
+        *("STREAMS", "s", ">"),
+    )
+    running.until_blocked(2)
+
+    for number in (2, 3):
+        client.call("XADD", "s", f"{number}-1", "f", "v")
+
+    assert ids(reader.read()) == [b"2-1"]
+    assert not capped.has_reply()
+    client.call("XACK", "s", "g", "1-1")
+    assert ids(capped.read()) == [b"3-1"]
