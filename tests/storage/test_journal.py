@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Lock
 from time import sleep
 
 import pytest
@@ -451,8 +452,10 @@ class Witness(Disk):
     def __init__(self, copies: Path) -> None:
         self.copies = copies
         self.directory: Path | None = None
-        self.seen: list[tuple[Path, int]] = []
+        # a copy, and the commits before and after it: the filler's thread copies too
+        self.seen: list[tuple[Path, int, int]] = []
         self.commits = 0
+        self._lock = Lock()
 
     def write(self, file: int, data: bytes, offset: int) -> None:
         self._copy()
@@ -478,10 +481,12 @@ class Witness(Disk):
         super().sync_directory(path)
 
     def _copy(self) -> None:
-        if self.directory is not None:
-            path = self.copies / f"{len(self.seen)}"
-            self.seen.append((path, self.commits))
-            copy_directory(self.directory, path / "life-0")
+        with self._lock:
+            if self.directory is not None:
+                path = self.copies / f"{len(self.seen)}"
+                before = self.commits
+                copy_directory(self.directory, path / "life-0")
+                self.seen.append((path, before, self.commits))
 
 
 def test_a_kill_at_any_step_loses_nothing_that_was_answered(tmp_path: Path) -> None:
@@ -502,9 +507,9 @@ def test_a_kill_at_any_step_loses_nothing_that_was_answered(tmp_path: Path) -> N
 
     assert house.store.statistics.checkpoints >= 2
     assert len(disk.seen) > 40
-    for path, commits in disk.seen:
+    for path, before, after in disk.seen:
         copy = JournalHouse(path, settings)
         copy.open()
-        assert copy.describe() in states[commits : commits + 2]
+        assert copy.describe() in states[before : after + 2]
         copy.store.close()
         shutil.rmtree(path)
