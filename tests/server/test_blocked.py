@@ -148,3 +148,15 @@ def test_idle_waiters_set_no_timer(running: RunningServer) -> None:
     running.until_blocked(20)
 
     assert running.look(lambda server: server.waiters.next_deadline()) is None
+
+
+def test_waits_that_ended_early_leave_nothing_behind(running: RunningServer) -> None:
+    day_ms = 86_400_000
+    with running.connect() as reader, running.connect() as writer:
+        for number in range(200):
+            reader.send("XREAD", "BLOCK", day_ms, "STREAMS", "s", "$")
+            running.until_blocked(1)
+            writer.call("XADD", "s", "*", "f", number)
+            reader.read()
+
+    assert running.look(lambda server: len(server.waiters._deadlines)) <= 70
