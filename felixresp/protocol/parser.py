@@ -60,7 +60,7 @@ class Parser:
     ``error`` is to be answered after the requests that came before it; from
     then on nothing is read. While ``trusted`` is False (not authenticated)
     the limits are tight, and each ``feed`` gives at most one request, because
-    that one may be AUTH: feed ``b""`` for the next.
+    that one may be AUTH: while there is ``more``, feed ``b""`` for the next.
     """
 
     __slots__ = (
@@ -74,6 +74,7 @@ class Parser:
         "_pos",
         "_settings",
         "error",
+        "more",
         "trusted",
     )
 
@@ -81,6 +82,7 @@ class Parser:
         self._settings = settings
         self.trusted = trusted
         self.error: ProtocolError | None = None
+        self.more = False
         self._data = b""
         self._pos = 0
         self._args: list[bytes] | None = None  # the request that is not complete
@@ -89,11 +91,6 @@ class Parser:
         self._bulk_bytes = -1  # of the argument being read; -1: its header is next
         self._pieces: list[bytes] = []  # of that argument
         self._pieces_bytes = 0
-
-    @property
-    def pending(self) -> bool:
-        """Bytes are here that are not a request yet, or not taken yet."""
-        return bool(self._data) or self._args is not None
 
     def feed(self, data: bytes) -> list[list[bytes]]:
         """The requests that ``data`` completes."""
@@ -107,14 +104,18 @@ class Parser:
             data = data[-left:]
         elif self.error is not None:
             return requests
-        self._data = self._data + data if self._data else data
+        if data:
+            self._data = self._data[self._pos :] + data if self._data else data
+            self._pos = 0
         try:
             self._parse(requests, whole=whole)
         except ProtocolError as error:
             self.error = error
+            self.more = False
             self._data, self._args, self._pieces = b"", None, []
             return requests
-        if self._pos:
+        self.more = bool(requests) and not self.trusted and self._pos < len(self._data)
+        if self._pos and not self.more:  # else it is cut when bytes are added
             self._data = self._data[self._pos :]
             self._pos = 0
         return requests

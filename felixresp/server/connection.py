@@ -233,19 +233,16 @@ class Connection(asyncio.Protocol):
         parser = self._parser
         parser.trusted = self.authenticated
         while not parser.error:
-            if self._backlog:
+            data = b""
+            if not parser.more:
+                if not self._backlog:
+                    return False
                 data = self._backlog.popleft()
                 self._backlog_bytes -= len(data)
-            elif not parser.pending:
-                return False
-            else:
-                data = b""
             found = parser.feed(data)
             if found:
                 self._requests.extend(found)
                 return True
-            if not data and not parser.error:
-                return False
         self._refuse(parser.error)
         return False
 

@@ -34,8 +34,8 @@ def parse(
     requests = []
     for chunk in chunks:
         requests += parser.feed(chunk)
-        while not trusted and (more := parser.feed(b"")):
-            requests += more
+        while parser.more:
+            requests += parser.feed(b"")
     return requests, parser.error.text if parser.error else b""
 
 
@@ -219,3 +219,16 @@ def test_nothing_is_read_after_an_error() -> None:
 )
 def test_inline_quoting_is_that_of_redis(line: bytes, args: list[bytes] | None) -> None:
     assert split_inline(line) == args
+
+
+def test_what_is_left_for_later_is_not_copied_for_each_request() -> None:
+    count = 200_000
+    parser = Parser(Settings(), trusted=False)
+    found = len(parser.feed(b"PING\r\n" * count))
+    data = parser._data
+
+    while parser.more:
+        found += len(parser.feed(b""))
+        assert not parser.more or parser._data is data
+
+    assert found == count
