@@ -395,7 +395,7 @@ class Stream:
         node.dead |= mask
         node.live -= mask.bit_count()
         if node.live == 0:
-            self.nodes.remove(node)
+            del self.nodes[self._node_index(node.first)]
             self._drop_node(node)
         elif node.ids is None:
             self._changed_nodes[node] = None
