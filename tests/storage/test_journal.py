@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from time import sleep
 
@@ -451,7 +452,9 @@ class Witness(Disk):
     def __init__(self, copies: Path) -> None:
         self.copies = copies
         self.directory: Path | None = None
-        self.seen: list[tuple[Path, int]] = []
+        # a copy, and the commits before it was begun and after it was made
+        self.seen: list[tuple[Path, int, int]] = []
+        self._numbers = count()
         self.commits = 0
 
     def write(self, file: int, data: bytes, offset: int) -> None:
@@ -479,9 +482,9 @@ class Witness(Disk):
 
     def _copy(self) -> None:
         if self.directory is not None:
-            path = self.copies / f"{len(self.seen)}"
-            self.seen.append((path, self.commits))
+            path, before = self.copies / f"{next(self._numbers)}", self.commits
             copy_directory(self.directory, path / "life-0")
+            self.seen.append((path, before, self.commits))
 
 
 def test_a_kill_at_any_step_loses_nothing_that_was_answered(tmp_path: Path) -> None:
@@ -502,9 +505,9 @@ def test_a_kill_at_any_step_loses_nothing_that_was_answered(tmp_path: Path) -> N
 
     assert house.store.statistics.checkpoints >= 2
     assert len(disk.seen) > 40
-    for path, commits in disk.seen:
+    for path, before, after in disk.seen:
         copy = JournalHouse(path, settings)
         copy.open()
-        assert copy.describe() in states[commits : commits + 2]
+        assert copy.describe() in states[before : after + 2]
         copy.store.close()
         shutil.rmtree(path)
