@@ -22,6 +22,7 @@ from .changes import (
     GroupCreated,
     GroupDestroyed,
     Lapsed,
+    Lost,
     Ready,
     Renamed,
     StreamSet,
@@ -35,6 +36,7 @@ from .group import GROUP_CHANGES, Group
 from .handouts import HandOut
 from .ids import EntryID
 from .key_order import KeyOrder
+from .losses import apply_lost
 from .snapshots import StreamSnapshot
 from .stream import Stream
 
@@ -451,6 +453,7 @@ _APPLY: dict[type[Change], Callable[[Keyspace, Any], None]] = {
     Appended: lambda _, change: change.target.apply_appended(change),
     Deleted: lambda _, change: change.target.apply_deleted(change),
     Trimmed: lambda _, change: change.target.apply_trimmed(change),
+    Lost: lambda _, change: apply_lost(change),
     StreamSet: lambda _, change: change.target.apply_stream_set(change),
     Lapsed: _volatile,
     Ready: _volatile,

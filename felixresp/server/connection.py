@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         server = self._server
         self.output = Output(
-            self._transport, server.committer, server.read_slice, self._output_left
+            self._transport, server.committer, server.cold.read_slice, self._output_left
         )
         self.address = _address(transport.get_extra_info("peername"))
         self.local_address = _address(transport.get_extra_info("sockname"))

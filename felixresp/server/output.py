@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from ..config import MiB
 from ..engine.handouts import HandOut
 from ..engine.nodes import Slice
+from ..storage.base import StoreError
 
 if TYPE_CHECKING:
     from .committer import Committer
@@ -208,7 +209,11 @@ class Output:
                 part = held.parts.popleft()
                 self.queued_bytes -= _bytes_of(part)
                 if isinstance(part, Slice):
-                    part = self._read_slice(part)
+                    try:
+                        part = self._read_slice(part)
+                    except StoreError:  # the reply cannot be what it began as
+                        self._transport.abort()
+                        return
                 chunks.append(part)
                 size += len(part)
             if not held.parts:
