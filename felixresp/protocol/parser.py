@@ -23,6 +23,8 @@ _ARGUMENT_OVERHEAD_BYTES = 40  # what an argument costs beside its bytes
 
 _COUNT_LINE_BYTES = 7  # of a count that hiredis may allocate for
 _UNUSUAL = re.compile(rb"\*\d{6}|~\d")  # a large count; a set, which it makes a list
+# what its reader raises; a map whose key is a list or a map is a TypeError
+_REFUSED = (hiredis.HiredisError, TypeError, ValueError)
 _INTEGER = re.compile(rb"0|-?[1-9]\d{0,18}")
 _STAR = ord("*")
 
@@ -275,7 +277,7 @@ class _WholeRequests:
             reader.feed(data)
             try:
                 request = reader.gets()
-            except hiredis.ProtocolError:
+            except _REFUSED:
                 request = None
             if not reader.has_data() and _are_requests((request,), data, len(data)):
                 requests.append(request)
@@ -292,7 +294,7 @@ class _WholeRequests:
         try:
             while (request := reader.gets()) is not False:
                 found.append(request)
-        except hiredis.ProtocolError:
+        except _REFUSED:
             found = []
         end = len(data)
         complete = bool(found) and data.endswith(_last_bulk(found[-1]))

@@ -69,6 +69,13 @@ pieces = st.one_of(
             b"~1\r\n$4\r\nPING\r\n",
         ]
     ),
+    # what replies are made of, and requests are not
+    st.sampled_from(
+        b"*1\r\n %1\r\n %2\r\n ~2\r\n >1\r\n |1\r\n :1\r\n ,1.5\r\n ,x\r\n (12\r\n #t\r\n"
+        b" _\r\n +OK\r\n -ERR\r\n =8\r\ntxt:abcd\r\n $-1\r\n *-1\r\n $?\r\n *?\r\n".split(
+            b" "
+        )
+    ),
     st.binary(max_size=8),
 )
 places = st.lists(st.integers(0, 10_000), max_size=8)
@@ -84,6 +91,9 @@ def test_every_request_comes_out_as_it_was_sent(
 
 
 @given(st.lists(pieces, max_size=8).map(b"".join), places, st.booleans())
+@example(PING + b"%1\r\n" + PING + PING, [], True)
+@example(b"*1\r\n%1\r\n" + PING + PING, [], True)
+@example(b"*2\r\n$1\r\na\r\n%1\r\n%1\r\n" + 3 * PING, [], True)
 @example(b"PING a\r\n*1\r\n$4\r\nPING\r\n", [], True)
 @example(b"*1\r\n$4\r\nPING\r\nPING a\r\n" + PING, [], True)
 def test_any_cut_of_the_bytes_gives_the_same_requests(
