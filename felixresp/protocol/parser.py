@@ -257,8 +257,9 @@ class _WholeRequests:
 
     It takes more than a request may be and does not say where it stands, so
     what it found counts only if it is arrays of bytes, and if the data shows as
-    many bulk headers as there are arguments (a payload that looks like one only
-    costs time). It allocates what a count says, so a large one is not for it.
+    many bulk headers as there are arguments, with no other strings that payloads
+    which look like headers make up for. It allocates what a count says, so a large
+    one is not for it.
     """
 
     def __init__(self) -> None:
@@ -322,7 +323,16 @@ def _are_requests(found: Sequence[object], data: bytes, end: int) -> bool:
         except TypeError:
             return False
         arguments += len(request)
-    return data.count(b"\r\n$", 0, end) == arguments
+    if data.count(b"\r\n$", 0, end) != arguments:
+        return False
+    # what else it makes bytes of; or an argument that begins so, as XRANGE's +
+    if (
+        data.find(b"\r\n+", 0, end) < 0
+        and data.find(b"\r\n=", 0, end) < 0
+        and data.find(b"\r\n(", 0, end) < 0
+    ):
+        return True
+    return data[:end] == b"".join(map(_canonical, found))  # type: ignore[arg-type]
 
 
 def _last_bulk(request: object) -> bytes:
@@ -330,6 +340,12 @@ def _last_bulk(request: object) -> bytes:
     if type(request) is not list or not request or type(request[-1]) is not bytes:
         return b"*"  # no request ends with this
     return b"$%d\r\n%b\r\n" % (len(request[-1]), request[-1])
+
+
+def _canonical(request: Sequence[bytes]) -> bytes:
+    """The request written the one usual way."""
+    bulks = [b"$%d\r\n%b\r\n" % (len(argument), argument) for argument in request]
+    return b"*%d\r\n%b" % (len(request), b"".join(bulks))
 
 
 def _canonical_bytes(request: object) -> int:

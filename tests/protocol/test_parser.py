@@ -71,11 +71,14 @@ pieces = st.one_of(
     ),
     # what replies are made of, and requests are not
     st.sampled_from(
-        b"*1\r\n %1\r\n %2\r\n ~2\r\n >1\r\n |1\r\n :1\r\n ,1.5\r\n ,x\r\n (12\r\n #t\r\n"
-        b" _\r\n +OK\r\n -ERR\r\n =8\r\ntxt:abcd\r\n $-1\r\n *-1\r\n $?\r\n *?\r\n".split(
-            b" "
-        )
+        [
+            *(b"*1\r\n", b"%1\r\n", b"%2\r\n", b"~2\r\n", b">1\r\n", b"|1\r\n"),
+            *(b":1\r\n", b",1.5\r\n", b",x\r\n", b"(12\r\n", b"#t\r\n", b"_\r\n"),
+            *(b"+OK\r\n", b"-ERR\r\n", b"=8\r\ntxt:abcd\r\n", b"$-1\r\n", b"*-1\r\n"),
+        ]
     ),
+    # an argument that makes up for one that is no bulk
+    st.sampled_from([b"$4\r\n\r\n$3\r\n", b"$1\r\n$\r\n", b"*3\r\n", b"*2\r\n"]),
     st.binary(max_size=8),
 )
 places = st.lists(st.integers(0, 10_000), max_size=8)
@@ -94,6 +97,9 @@ def test_every_request_comes_out_as_it_was_sent(
 @example(PING + b"%1\r\n" + PING + PING, [], True)
 @example(b"*1\r\n%1\r\n" + PING + PING, [], True)
 @example(b"*2\r\n$1\r\na\r\n%1\r\n%1\r\n" + 3 * PING, [], True)
+@example(b"*2\r\n$4\r\n\r\n$3\r\n+OK\r\n", [], True)
+@example(b"*2\r\n+OK\r\n$1\r\n$\r\n", [], True)
+@example(PING + b"*3\r\n(12\r\n=8\r\ntxt:abcd\r\n$7\r\n\r\n$\r\n$a\r\n", [], True)
 @example(b"PING a\r\n*1\r\n$4\r\nPING\r\n", [], True)
 @example(b"*1\r\n$4\r\nPING\r\nPING a\r\n" + PING, [], True)
 def test_any_cut_of_the_bytes_gives_the_same_requests(
