@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import resource
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from .config import Settings
 from .server.server import Server
 from .storage.base import Recovered, StoreError
 from .storage.journal import JournalStore
+
+_RESERVED_FILES = 64  # the journal, the database, listeners, and what comes and goes
 
 
 class StartError(Exception):
@@ -31,6 +35,7 @@ def run(settings: Settings, announce: Callable[[str], None]) -> None:
 
 
 async def _serve(settings: Settings, announce: Callable[[str], None]) -> None:
+    _make_room(settings)
     clock = SystemClock()
     began_ms = clock.now_ms()
     server = _open(settings, clock)
@@ -47,6 +52,23 @@ async def _serve(settings: Settings, announce: Callable[[str], None]) -> None:
     announce(_ready_line(server, clock.now_ms() - began_ms))
     await server.stopped.wait()
     await server.stop()
+
+
+def _make_room(settings: Settings) -> None:
+    """Clients must never take the descriptors that the journal needs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.maxclients + _RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if soft < wanted:
+            settings.maxclients = max(soft - _RESERVED_FILES, 1)
+            print(
+                f"felixresp: maxclients is {settings.maxclients}, because the system"
+                f" lets a process open {soft} files (ulimit -n)",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _open(settings: Settings, clock: SystemClock) -> Server:

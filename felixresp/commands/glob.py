@@ -6,6 +6,55 @@ both lengths, whatever the pattern.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+_COMPILED_BYTES_MAX = 64  # a longer pattern takes longer to compile than to match
+
+
+def matcher(pattern: bytes) -> Callable[[bytes], object]:
+    """What ``matches`` says of many texts, several times as fast."""
+    if len(pattern) > _COMPILED_BYTES_MAX or pattern in (b"", b"*"):
+        return partial(matches, pattern)
+    return _compiled(pattern).match
+
+
+@lru_cache
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    return re.compile(_expression(pattern), re.DOTALL)
+
+
+def _expression(pattern: bytes) -> bytes:
+    """What stands between two stars is found where it comes first, for good."""
+    runs, place = [b""], 0
+    while place < len(pattern):
+        if pattern[place] == 0x2A:  # *
+            runs.append(b"")
+            place += 1
+            continue
+        if pattern[place] not in b"?[\\":
+            runs[-1] += re.escape(pattern[place : place + 1])
+            place += 1
+            continue
+        taken = [byte for byte in range(256) if _match_one(pattern, place, byte) >= 0]
+        if not taken:
+            return b"(?!)"
+        runs[-1] += _one_of(taken)
+        place = _match_one(pattern, place, taken[0])
+    first, *middle, last = [b"", *runs] if len(runs) == 1 else runs
+    found = b"".join(b"(?>.*?%b)" % run for run in middle if run)
+    anything = b".*" if len(runs) > 1 else b""
+    return b"(?=.)%b%b%b%b\\Z" % (first, found, anything, last)
+
+
+def _one_of(taken: list[int]) -> bytes:
+    if len(taken) == 256:
+        return b"."
+    if len(taken) == 1:
+        return re.escape(bytes(taken))
+    return b"[%b]" % b"".join(b"\\x%02x" % byte for byte in taken)
+
 
 def matches(pattern: bytes, text: bytes) -> bool:
     if not text:

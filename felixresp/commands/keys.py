@@ -19,7 +19,7 @@ from .errors import (
     invalid_expire,
     unsupported_option,
 )
-from .glob import matches
+from .glob import matcher
 
 _CURSOR = re.compile(rb"\s*\+?(\d{1,20})")
 _CURSOR_MAX = 2**64 - 1
@@ -54,7 +54,8 @@ def keys(ctx: Context, args: Args) -> Reply:
     names = ctx.keyspace.keys(ctx.client.db)
     if pattern == b"*":
         return list(names)
-    return [name for name in names if matches(pattern, name)]
+    match = matcher(pattern)
+    return [name for name in names if match(name)]
 
 
 def scan(ctx: Context, args: Args) -> Reply:
@@ -77,7 +78,8 @@ def scan(ctx: Context, args: Args) -> Reply:
     keyspace, db = ctx.keyspace, ctx.client.db
     cursor, names = keyspace.scan(db, cursor, count)
     if pattern != b"*":
-        names = [name for name in names if matches(pattern, name)]
+        match = matcher(pattern)
+        names = [name for name in names if match(name)]
     if wanted:
         names = [name for name in names if type_name(keyspace.get(db, name)) == wanted]
     return [b"%d" % cursor, names]

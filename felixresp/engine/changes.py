@@ -122,6 +122,16 @@ class Trimmed:
 
 
 @dataclass(slots=True)
+class Lost:
+    """The node that starts at ``first`` cannot be read: its entries are gone."""
+    target: Stream
+    first: EntryID
+    DURABLE: ClassVar[bool] = True
+    MUST_WAIT: ClassVar[bool] = False
+    WAKES: ClassVar[bool] = False
+
+
+@dataclass(slots=True)
 class StreamSet:
     """XSETID."""
     target: Stream
@@ -302,6 +312,7 @@ Change = (
     | Appended
     | Deleted
     | Trimmed
+    | Lost
     | StreamSet
     | GroupCreated
     | GroupDestroyed

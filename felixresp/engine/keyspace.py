@@ -8,7 +8,6 @@ application did, change by change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
 from typing import Any
 
 from ..config import Settings
@@ -23,6 +22,7 @@ from .changes import (
     GroupCreated,
     GroupDestroyed,
     Lapsed,
+    Lost,
     Ready,
     Renamed,
     StreamSet,
@@ -30,11 +30,13 @@ from .changes import (
     Trimmed,
 )
 from .claims import expire, give_back, next_deadline
+from .due import Due
 from .errors import WrongType
 from .group import GROUP_CHANGES, Group
 from .handouts import HandOut
 from .ids import EntryID
 from .key_order import KeyOrder
+from .losses import apply_lost
 from .snapshots import StreamSnapshot
 from .stream import Stream
 
@@ -77,8 +79,10 @@ class Keyspace:
         self._saving: dict[Value, None] = {}  # changed before the cut, not yet read
         self._read_early: list[StreamSnapshot | String] = []
         self._dropped: list[Value] = []
-        self._expiries: list[tuple[int, int, Value]] = []
-        self._deadlines: list[tuple[int, int, Group]] = []
+        self._expiries = Due[Value](self._is_due)
+        self._expiring = [0] * settings.databases  # keys that have an expiry
+        self._late_ms = 0  # keys due by then are there yet: they count as gone
+        self._deadlines = Due[Group](self._is_armed)
         self._rank = 0
         self._versions: dict[tuple[int, bytes], int] = {}
         self._watchers: dict[tuple[int, bytes], int] = {}
@@ -86,11 +90,14 @@ class Keyspace:
     # --- keys
 
     def get(self, db: int, key: bytes) -> Value | None:
-        return self.databases[db].get(key)
+        value = self.databases[db].get(key)
+        return self._unless_late(value) if self._late_ms else value
 
     def stream(self, db: int, key: bytes) -> Stream | None:
         """Raises WrongType."""
         value = self.databases[db].get(key)
+        if self._late_ms:
+            value = self._unless_late(value)
         if value is None or type(value) is Stream:
             return value
         raise WrongType
@@ -98,22 +105,31 @@ class Keyspace:
     def string(self, db: int, key: bytes) -> String | None:
         """Raises WrongType."""
         value = self.databases[db].get(key)
+        if self._late_ms:
+            value = self._unless_late(value)
         if value is None or type(value) is String:
             return value
         raise WrongType
 
     def keys(self, db: int) -> Iterable[bytes]:
-        return self.databases[db].keys()
+        if not self._late_ms:
+            return self.databases[db].keys()
+        values = self.databases[db].values()
+        return [value.key for value in values if not self._is_late(value)]
 
     def scan(self, db: int, cursor: int, count: int) -> tuple[int, list[bytes]]:
         """The next cursor, 0 at the end, and about ``count`` keys."""
-        return self._orders[db].scan(cursor, count)
+        cursor, names = self._orders[db].scan(cursor, count)
+        if self._late_ms:
+            values = self.databases[db]
+            names = [name for name in names if not self._is_late(values[name])]
+        return cursor, names
 
     def size(self, db: int) -> int:
         return len(self.databases[db])
 
     def expires(self, db: int) -> int:
-        return sum(v.expire_ms is not None for v in self.databases[db].values())
+        return self._expiring[db]
 
     def create_stream(self, db: int, key: bytes) -> Stream:
         stream = Stream(self, self._number(), db, key)
@@ -172,38 +188,35 @@ class Keyspace:
     # --- time
 
     def expire_due(self, wall_ms: int) -> None:
-        """Drop keys whose expiry has passed, at most a thousand a call."""
-        expiries = self._expiries
+        """Drop keys whose expiry has passed, at most a thousand a call; who asks
+        for one of the others does not find it."""
         for _ in range(_EXPIRIES_MAX):
-            if not expiries or expiries[0][0] > wall_ms:
+            value = self._expiries.pop(wall_ms)
+            if value is None:
+                self._late_ms = 0
                 return
-            expire_ms, _, value = heappop(expiries)
-            if value.expire_ms == expire_ms and self._holds(value):
-                self.drop(value)
+            self.drop(value)
+        self._late_ms = wall_ms
 
     def next_expiry(self) -> int | None:
-        return self._expiries[0][0] if self._expiries else None
+        return self._expiries.next_ms()
 
     def expire_claims(self, now_ms: int) -> None:
         """End the claims that are due, in every group."""
-        while self._deadlines and self._deadlines[0][0] <= now_ms:
-            armed_ms, _, group = self._deadlines[0]
-            if group.armed_ms == armed_ms and self._has(group):
-                before = len(self.changes)
-                expire(group, now_ms)
-                self._rearm(group)
-                if len(self.changes) > before:
-                    return  # one group a call: the server serves its waiters
-            else:
-                heappop(self._deadlines)
+        while (group := self._deadlines.first(now_ms)) is not None:
+            before = len(self.changes)
+            expire(group, now_ms)
+            self._rearm(group)
+            if len(self.changes) > before:
+                return  # one group a call: the server serves its waiters
 
     def next_deadline(self) -> int | None:
-        return self._deadlines[0][0] if self._deadlines else None
+        return self._deadlines.next_ms()
 
     def arm(self, group: Group, deadline_ms: int) -> None:
         """Look at the group's claims again at this time."""
         group.armed_ms = deadline_ms
-        heappush(self._deadlines, (deadline_ms, self.next_rank(), group))
+        self._deadlines.push(deadline_ms, group)
 
     def next_rank(self) -> int:
         """Breaks ties in heaps, first come first."""
@@ -314,8 +327,22 @@ class Keyspace:
         stream = group.stream
         return self._holds(stream) and stream.groups.get(group.name) is group
 
+    def _is_due(self, expire_ms: int, value: Value) -> bool:
+        return value.expire_ms == expire_ms and self._holds(value)
+
+    def _is_armed(self, deadline_ms: int, group: Group) -> bool:
+        return group.armed_ms == deadline_ms and self._has(group)
+
+    def _is_late(self, value: Value) -> bool:
+        return value.expire_ms is not None and value.expire_ms <= self._late_ms
+
+    def _unless_late(self, value: Value | None) -> Value | None:
+        if value is None or not self._is_late(value):
+            return value
+        self.drop(value)
+        return None
+
     def _rearm(self, group: Group) -> None:
-        heappop(self._deadlines)
         group.armed_ms = None
         deadline_ms = next_deadline(group)
         if deadline_ms is not None:
@@ -336,11 +363,16 @@ class Keyspace:
     def _place(self, value: Value) -> None:
         self.databases[value.db][value.key] = value
         self._orders[value.db].add(value.key)
+        self._expiring[value.db] += value.expire_ms is not None
         self._note_expiry(value)
+
+    def _displace(self, value: Value) -> None:
+        del self.databases[value.db][value.key]
+        self._expiring[value.db] -= value.expire_ms is not None
 
     def _note_expiry(self, value: Value) -> None:
         if value.expire_ms is not None:
-            heappush(self._expiries, (value.expire_ms, self.next_rank(), value))
+            self._expiries.push(value.expire_ms, value)
 
     def _note_version(self, change: Change) -> None:
         """As in Redis, what happens to groups, and XSETID, touches no key."""
@@ -366,7 +398,7 @@ class Keyspace:
         value = change.target
         self._read_before(value)  # the journal may speak of it after the cut
         self._changed.pop(value, None)
-        del self.databases[value.db][value.key]
+        self._displace(value)
         self._dropped.append(value)
         if isinstance(value, Stream):
             for node in value.nodes:
@@ -375,14 +407,17 @@ class Keyspace:
     def _apply_renamed(self, change: Renamed) -> None:
         value = change.target
         self.touch(value)
-        del self.databases[value.db][value.key]
+        self._displace(value)
         value.db, value.key = change.db, change.key
         self._place(value)
 
     def _apply_expiry(self, change: ExpirySet) -> None:
-        self.touch(change.target)
-        change.target.expire_ms = change.expire_ms
-        self._note_expiry(change.target)
+        value = change.target
+        self.touch(value)
+        before = value.expire_ms is not None
+        value.expire_ms = change.expire_ms
+        self._expiring[value.db] += (value.expire_ms is not None) - before
+        self._note_expiry(value)
 
     def _apply_string(self, change: StringSet) -> None:
         self.touch(change.target)
@@ -418,6 +453,7 @@ _APPLY: dict[type[Change], Callable[[Keyspace, Any], None]] = {
     Appended: lambda _, change: change.target.apply_appended(change),
     Deleted: lambda _, change: change.target.apply_deleted(change),
     Trimmed: lambda _, change: change.target.apply_trimmed(change),
+    Lost: lambda _, change: apply_lost(change),
     StreamSet: lambda _, change: change.target.apply_stream_set(change),
     Lapsed: _volatile,
     Ready: _volatile,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _INDEX = struct.Struct("<QQI")  # ms, seq, end offset of the entry in the payload
 INDEX_BYTES = _INDEX.size
 
+_SLICE_BYTES = 128  # what a slice takes itself
 _LISTPACK_EMPTY_BYTES = 7  # header and end mark of an empty listpack
 
 
@@ -219,6 +220,13 @@ class Slice:
         self._positions = positions
         self._dead = node.dead
         node.pins += 1
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes in memory while it waits; what it reads is not."""
+        if isinstance(self._positions, range):
+            return _SLICE_BYTES
+        return _SLICE_BYTES + 8 * len(self._positions)
 
     def bytes(self) -> bytes:
         """The raw entries. The node must be resident."""

@@ -316,7 +316,7 @@ class Stream:
         self.touch()
         gone = sum(node.live for node in self.nodes[:whole]) + buried.bit_count()
         for node in self.nodes[:whole]:
-            self._drop_node(node)
+            self.drop_node(node)
         del self.nodes[:whole]
         if cut is not None and buried:
             self._bury(cut, buried)
@@ -399,12 +399,12 @@ class Stream:
         node.dead |= mask
         node.live -= mask.bit_count()
         if node.live == 0:
-            self.nodes.remove(node)
-            self._drop_node(node)
+            del self.nodes[self._node_index(node.first)]
+            self.drop_node(node)
         elif node.ids is None:
             self._changed_nodes[node] = None
 
-    def _drop_node(self, node: Node) -> None:
+    def drop_node(self, node: Node) -> None:
         self._changed_nodes.pop(node, None)
         self._dropped_nodes.append(node)
         self.keyspace.cache.forget(node)

@@ -23,6 +23,8 @@ _ARGUMENT_OVERHEAD_BYTES = 40  # what an argument costs beside its bytes
 
 _COUNT_LINE_BYTES = 7  # of a count that hiredis may allocate for
 _UNUSUAL = re.compile(rb"\*\d{6}|~\d")  # a large count; a set, which it makes a list
+# what its reader raises; a map whose key is a list or a map is a TypeError
+_REFUSED = (hiredis.HiredisError, TypeError, ValueError)
 _INTEGER = re.compile(rb"0|-?[1-9]\d{0,18}")
 _STAR = ord("*")
 
@@ -60,7 +62,7 @@ class Parser:
     ``error`` is to be answered after the requests that came before it; from
     then on nothing is read. While ``trusted`` is False (not authenticated)
     the limits are tight, and each ``feed`` gives at most one request, because
-    that one may be AUTH: feed ``b""`` for the next.
+    that one may be AUTH: while there is ``more``, feed ``b""`` for the next.
     """
 
     __slots__ = (
@@ -74,6 +76,7 @@ class Parser:
         "_pos",
         "_settings",
         "error",
+        "more",
         "trusted",
     )
 
@@ -81,6 +84,7 @@ class Parser:
         self._settings = settings
         self.trusted = trusted
         self.error: ProtocolError | None = None
+        self.more = False
         self._data = b""
         self._pos = 0
         self._args: list[bytes] | None = None  # the request that is not complete
@@ -89,11 +93,6 @@ class Parser:
         self._bulk_bytes = -1  # of the argument being read; -1: its header is next
         self._pieces: list[bytes] = []  # of that argument
         self._pieces_bytes = 0
-
-    @property
-    def pending(self) -> bool:
-        """Bytes are here that are not a request yet, or not taken yet."""
-        return bool(self._data) or self._args is not None
 
     def feed(self, data: bytes) -> list[list[bytes]]:
         """The requests that ``data`` completes."""
@@ -107,14 +106,18 @@ class Parser:
             data = data[-left:]
         elif self.error is not None:
             return requests
-        self._data = self._data + data if self._data else data
+        if data:
+            self._data = self._data[self._pos :] + data if self._data else data
+            self._pos = 0
         try:
             self._parse(requests, whole=whole)
         except ProtocolError as error:
             self.error = error
+            self.more = False
             self._data, self._args, self._pieces = b"", None, []
             return requests
-        if self._pos:
+        self.more = bool(requests) and not self.trusted and self._pos < len(self._data)
+        if self._pos and not self.more:  # else it is cut when bytes are added
             self._data = self._data[self._pos :]
             self._pos = 0
         return requests
@@ -254,8 +257,9 @@ class _WholeRequests:
 
     It takes more than a request may be and does not say where it stands, so
     what it found counts only if it is arrays of bytes, and if the data shows as
-    many bulk headers as there are arguments (a payload that looks like one only
-    costs time). It allocates what a count says, so a large one is not for it.
+    many bulk headers as there are arguments, with no other strings that payloads
+    which look like headers make up for. It allocates what a count says, so a large
+    one is not for it.
     """
 
     def __init__(self) -> None:
@@ -274,7 +278,7 @@ class _WholeRequests:
             reader.feed(data)
             try:
                 request = reader.gets()
-            except hiredis.ProtocolError:
+            except _REFUSED:
                 request = None
             if not reader.has_data() and _are_requests((request,), data, len(data)):
                 requests.append(request)
@@ -291,7 +295,7 @@ class _WholeRequests:
         try:
             while (request := reader.gets()) is not False:
                 found.append(request)
-        except hiredis.ProtocolError:
+        except _REFUSED:
             found = []
         end = len(data)
         complete = bool(found) and data.endswith(_last_bulk(found[-1]))
@@ -319,7 +323,16 @@ def _are_requests(found: Sequence[object], data: bytes, end: int) -> bool:
         except TypeError:
             return False
         arguments += len(request)
-    return data.count(b"\r\n$", 0, end) == arguments
+    if data.count(b"\r\n$", 0, end) != arguments:
+        return False
+    # what else it makes bytes of; or an argument that begins so, as XRANGE's +
+    if (
+        data.find(b"\r\n+", 0, end) < 0
+        and data.find(b"\r\n=", 0, end) < 0
+        and data.find(b"\r\n(", 0, end) < 0
+    ):
+        return True
+    return data[:end] == b"".join(map(_canonical, found))  # type: ignore[arg-type]
 
 
 def _last_bulk(request: object) -> bytes:
@@ -327,6 +340,12 @@ def _last_bulk(request: object) -> bytes:
     if type(request) is not list or not request or type(request[-1]) is not bytes:
         return b"*"  # no request ends with this
     return b"$%d\r\n%b\r\n" % (len(request[-1]), request[-1])
+
+
+def _canonical(request: Sequence[bytes]) -> bytes:
+    """The request written the one usual way."""
+    bulks = [b"$%d\r\n%b\r\n" % (len(argument), argument) for argument in request]
+    return b"*%d\r\n%b" % (len(request), b"".join(bulks))
 
 
 def _canonical_bytes(request: object) -> int:

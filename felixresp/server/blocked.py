@@ -10,11 +10,12 @@ are a line of their own, since they are served where the cap stops the others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush, merge
+from heapq import merge
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ..commands.context import Block
+from ..engine.due import Due
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -60,7 +61,7 @@ class Waiters:
 
     def __init__(self) -> None:
         self._queues: dict[Key, dict[Line, Queue]] = {}
-        self._deadlines: list[tuple[int, int, Waiter]] = []
+        self._deadlines = Due[Waiter](lambda _, waiter: waiter.parked)
         self._order = 0
         self.count = 0
 
@@ -85,7 +86,7 @@ class Waiters:
             queue = self._queues.setdefault(key, {}).setdefault(waiter.line, {})
             queue[waiter.order] = waiter
         if waiter.deadline_ms is not None:
-            heappush(self._deadlines, (waiter.deadline_ms, waiter.order, waiter))
+            self._deadlines.push(waiter.deadline_ms, waiter)
         self.count += 1
         return waiter
 
@@ -119,18 +120,13 @@ class Waiters:
         return sum(len(queue) for line, queue in lines if (line and line[0]) == group)
 
     def next_deadline(self) -> int | None:
-        deadlines = self._deadlines
-        while deadlines and not deadlines[0][2].parked:
-            heappop(deadlines)
-        return deadlines[0][0] if deadlines else None
+        return self._deadlines.next_ms()
 
     def pop_due(self, now_ms: int) -> Waiter | None:
         """A waiter whose deadline has come; it is removed."""
-        deadline_ms = self.next_deadline()
-        if deadline_ms is None or deadline_ms > now_ms:
-            return None
-        waiter = heappop(self._deadlines)[2]
-        self.remove(waiter)
+        waiter = self._deadlines.pop(now_ms)
+        if waiter is not None:
+            self.remove(waiter)
         return waiter
 
 

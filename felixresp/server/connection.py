@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         server = self._server
         self.output = Output(
-            self._transport, server.committer, server.read_slice, self._output_left
+            self._transport, server.committer, server.cold.read_slice, self._output_left
         )
         self.address = _address(transport.get_extra_info("peername"))
         self.local_address = _address(transport.get_extra_info("sockname"))
@@ -233,19 +233,16 @@ class Connection(asyncio.Protocol):
         parser = self._parser
         parser.trusted = self.authenticated
         while not parser.error:
-            if self._backlog:
+            data = b""
+            if not parser.more:
+                if not self._backlog:
+                    return False
                 data = self._backlog.popleft()
                 self._backlog_bytes -= len(data)
-            elif not parser.pending:
-                return False
-            else:
-                data = b""
             found = parser.feed(data)
             if found:
                 self._requests.extend(found)
                 return True
-            if not data and not parser.error:
-                return False
         self._refuse(parser.error)
         return False
 

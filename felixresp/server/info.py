@@ -28,7 +28,7 @@ def describe_server(server: Server) -> Mapping[str, Section]:
         "Server": _server(server),
         "Clients": _clients(server),
         "Memory": _memory(server),
-        "Persistence": _persistence(),
+        "Persistence": _persistence(server),
         "Stats": _stats(server),
         "Replication": {
             "role": "master",
@@ -88,16 +88,17 @@ def _memory(server: Server) -> Section:
     }
 
 
-def _persistence() -> Section:
+def _persistence(server: Server) -> Section:
+    status = "err" if server.full else "ok"
     return {
         "loading": 0,
         "async_loading": 0,
         "rdb_bgsave_in_progress": 0,
         "bgsave_in_progress": 0,
-        "rdb_last_bgsave_status": "ok",
+        "rdb_last_bgsave_status": status,
         "aof_enabled": 1,
         "aof_rewrite_in_progress": 0,
-        "aof_last_write_status": "ok",
+        "aof_last_write_status": status,
     }
 
 
@@ -106,6 +107,7 @@ def _stats(server: Server) -> Section:
         "total_connections_received": server.connections_received,
         "total_commands_processed": server.commands_processed,
         "rejected_connections": server.connections_rejected,
+        "unreadable_entries": server.cold.entries_lost,
         "total_error_replies": sum(server.errors.values()),
     }
 

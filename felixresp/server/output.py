@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from ..config import MiB
 from ..engine.handouts import HandOut
 from ..engine.nodes import Slice
+from ..storage.base import StoreError
 
 if TYPE_CHECKING:
     from .committer import Committer
@@ -123,7 +124,7 @@ class Output:
             self._set_apart()
             held = Held(self._seq, cast(Sequence[Part], parts), claims)
             self._queue.append(held)
-            self.queued_bytes += _bytes_in(held)
+            self.queued_bytes += sum(map(_bytes_of, held.parts))
         else:
             self.put(data)
             self._claims += claims
@@ -206,10 +207,13 @@ class Output:
             size = 0
             while held.parts and size < _CHUNK_BYTES:
                 part = held.parts.popleft()
+                self.queued_bytes -= _bytes_of(part)
                 if isinstance(part, Slice):
-                    part = self._read_slice(part)
-                else:
-                    self.queued_bytes -= len(part)
+                    try:
+                        part = self._read_slice(part)
+                    except StoreError:  # the reply cannot be what it began as
+                        self._transport.abort()
+                        return
                 chunks.append(part)
                 size += len(part)
             if not held.parts:
@@ -224,6 +228,6 @@ class Output:
         self.flush()
 
 
-def _bytes_in(held: Held) -> int:
-    """What is in memory of it; a deferred part is not."""
-    return sum(len(part) for part in held.parts if isinstance(part, bytes))
+def _bytes_of(part: Part) -> int:
+    """What is in memory of it: of a deferred part, all but what it will read."""
+    return part.kept_bytes if isinstance(part, Slice) else len(part)

@@ -48,6 +48,13 @@ class Schedule:
             self._ring,
         )
 
+    def tick_soon(self) -> None:
+        """The store has something to do before long."""
+        due_ms = self._server.clock.now_ms() + TICK_MS
+        if self.tick_due_ms is None or self.tick_due_ms > due_ms:
+            self.tick_due_ms = due_ms
+            self.timer.touch()
+
     def _ring(self) -> None:
         try:
             self._on_time()
@@ -73,7 +80,7 @@ class Schedule:
             delay_ms = server.store.tick(now_ms, settled=server.committer.settled)
             if delay_ms is None and not server.committer.settled:
                 delay_ms = _UNSETTLED_MS
-            server.full = not server.store.writable()
+            server.look_for_room()
             self.tick_due_ms = None if delay_ms is None else now_ms + delay_ms
         idle_check_ms = self._next_idle_check()
         if idle_check_ms is not None and idle_check_ms <= now_ms:

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from ..commands.command import find
@@ -39,12 +39,11 @@ from ..engine.errors import NotResident
 from ..engine.group import Group
 from ..engine.handouts import HandOut
 from ..engine.keyspace import Keyspace
-from ..engine.nodes import Node, Slice
-from ..engine.stream import Stream
 from ..protocol.reply import NIL_ARRAY, Error, Reply
 from ..storage.base import Failure, Recovered, Store
 from . import monitor
 from .blocked import Key, Waiter, Waiters
+from .cold import Cold
 from .committer import Committer
 from .connection import Connection
 from .info import describe_server
@@ -111,8 +110,9 @@ class Server:
         self._listener = Listener(
             self._make_connection, self._begin_turn, self._end_turn
         )
-        self._schedule = Schedule(self, loop, self._turn, fatal)
-        self._timer = self._schedule.timer
+        self.cold = Cold(self)
+        self.schedule = Schedule(self, loop, self._turn, fatal)
+        self._timer = self.schedule.timer
         store.on_failure = self._on_failure
         self._timer.touch()
 
@@ -174,7 +174,7 @@ class Server:
         claims = connection.drop()
         if claims:
             self.keyspace.return_claims(claims)
-            self._settle(self.clock.now_ms())
+            self.settle(self.clock.now_ms())
             self._serve()
 
     def ready(self, connection: Connection) -> None:
@@ -192,7 +192,18 @@ class Server:
         if self.settings.timeout:
             self._timer.touch()  # it may have been set just now
         self._turn.end()
-        self.full = not self.store.writable()
+        self.look_for_room()
+
+    def look_for_room(self) -> None:
+        """Whether commands that need memory are taken; said when it changes."""
+        full = not self.store.writable()
+        if full != self.full:
+            self.full = full
+            if full:
+                line = f"{self.store.trouble()}: commands that add data are refused"
+            else:
+                line = "there is room again: commands that add data are taken"
+            print(f"felixresp: {line}", file=sys.stderr, flush=True)
 
     def _line_up(self) -> None:
         if self._ready and not self._lined_up:
@@ -251,7 +262,7 @@ class Server:
         claims = keyspace.handed
         if claims:
             keyspace.handed = []
-        if keyspace.changes and not self._settle(ctx.now_ms):
+        if keyspace.changes and not self.settle(ctx.now_ms):
             connection.kill()
             return
         if isinstance(answer, Block):
@@ -284,8 +295,8 @@ class Server:
     ) -> Answer:
         """Read what the request needs from the store, until it has everything."""
         for _ in range(_COLD_READS_MAX):
-            self.load(missing)
             try:
+                self.load(missing)
                 return dispatch(ctx, request)
             except NotResident as more:
                 missing = more
@@ -309,7 +320,7 @@ class Server:
             self.errors[reply.text.split(b" ", 1)[0][:32].decode("latin-1")] += 1
         connection.reply(reply, claims)
 
-    def _settle(self, now_ms: int) -> bool:
+    def settle(self, now_ms: int) -> bool:
         """Take what was changed; note the keys it touched. False when the store
         lost it at once: nothing that saw it may be answered."""
         keyspace = self.keyspace
@@ -319,8 +330,8 @@ class Server:
         self.committer.add(changes, now_ms)
         if self.keyspace is not keyspace:
             return False
-        if self._schedule.tick_due_ms is None:
-            self._schedule.tick_due_ms = now_ms + TICK_MS
+        if self.schedule.tick_due_ms is None:
+            self.schedule.tick_due_ms = now_ms + TICK_MS
         if not self._timer.touched:
             self._timer.touch()
         if self.waiters.count:
@@ -368,7 +379,7 @@ class Server:
         ctx.deadline_ms = ctx.frozen_ids = None
         ctx.waiters_left = 1
         claims = self._take_claims()
-        if not self._settle(ctx.now_ms) or isinstance(answer, Block):
+        if not self.settle(ctx.now_ms) or isinstance(answer, Block):
             return
         self.waiters.remove(waiter)
         reply = answer.reply if isinstance(answer, Outcome) else answer
@@ -412,34 +423,18 @@ class Server:
                 break
             except NotResident as missing:
                 self.load(missing)
-        self._settle(now_ms)
+        self.settle(now_ms)
         self._serve()
 
     def expire_keys(self, now_ms: int, wall_ms: int) -> None:
         self.keyspace.expire_due(wall_ms)
-        self._settle(now_ms)
+        self.settle(now_ms)
         self._serve()
 
     # --- the store
 
     def load(self, missing: NotResident) -> None:
-        self._read(missing.stream, missing.nodes)
-
-    def read_slice(self, part: Slice) -> bytes:
-        """The bytes of a deferred part, which is done with then."""
-        if not part.node.resident:
-            self._read(part.stream, [part.node])
-        data = part.bytes()
-        part.release()
-        return data
-
-    def _read(self, stream: Stream, nodes: Iterable[Node]) -> None:
-        """Read nodes back; soon the store brings the cache to its size again."""
-        self.store.read(stream, nodes)
-        schedule, due_ms = self._schedule, self.clock.now_ms() + TICK_MS
-        if schedule.tick_due_ms is None or schedule.tick_due_ms > due_ms:
-            schedule.tick_due_ms = due_ms
-            self._timer.touch()
+        self.cold.load(missing)
 
     def _on_failure(self, failure: Failure) -> None:
         """Batches were lost: so are the replies that saw them, and the memory."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ AVAILABLE = hasattr(select, "epoll")
 _READ_BYTES = 64 * 1024
 _EVENTS_MAX = 128  # a turn reads the clock once, so it must be short
 _ACCEPTS_MAX = 64  # per turn and listener
+_PAUSE_S = 0.1  # after an accept that the system had no room for
 _HIGH_WATER_BYTES = 64 * 1024
 _LOW_WATER_BYTES = 16 * 1024
 
@@ -69,13 +71,18 @@ class Sockets:
         transports = self.transports
         for fd, event in self.epoll.poll(0, _EVENTS_MAX):
             transport = transports.get(fd)
-            if transport is None:
-                if fd in self._listeners:
-                    self._accept(self._listeners[fd])
-            elif event == _IN:
-                transport.read()
-            else:
-                transport.handle(event)
+            try:
+                if transport is None:
+                    if fd in self._listeners:
+                        self._accept(self._listeners[fd])
+                elif event == _IN:
+                    transport.read()
+                else:
+                    transport.handle(event)
+            except Exception:  # one client's failure is not the others'
+                traceback.print_exc()
+                if transport is not None:
+                    transport.abort()
         self._end_turn()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -84,12 +91,26 @@ class Sockets:
                 sock, _ = listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            except OSError:  # out of descriptors: those that wait come later
+            except OSError:  # out of descriptors, or of memory for buffers
+                self._pause_accepts(listener)
                 return
-            sock.setblocking(False)
-            if sock.family in (socket.AF_INET, socket.AF_INET6):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            SocketTransport(self, sock, self._make_protocol())
+            try:
+                sock.setblocking(False)
+                if sock.family in (socket.AF_INET, socket.AF_INET6):
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                SocketTransport(self, sock, self._make_protocol())
+            except OSError:  # it is gone already
+                self.transports.pop(sock.fileno(), None)
+                sock.close()
+
+    def _pause_accepts(self, listener: socket.socket) -> None:
+        """Those that wait are tried later: the epoll would speak of them at once."""
+        self.epoll.modify(listener.fileno(), 0)
+        self.loop.call_later(_PAUSE_S, self._accept_again, listener)
+
+    def _accept_again(self, listener: socket.socket) -> None:
+        if listener.fileno() in self._listeners:
+            self.epoll.modify(listener.fileno(), _IN)
 
 
 class SocketTransport(asyncio.Transport):

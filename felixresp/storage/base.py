@@ -26,6 +26,14 @@ class Corrupt(StoreError):
     """A record that is not a torn tail is damaged; names file and offset."""
 
 
+class Unreadable(Corrupt):
+    """A node's payload is damaged, or not there."""
+
+    def __init__(self, message: str, node: Node) -> None:
+        super().__init__(message)
+        self.node = node
+
+
 class Locked(StoreError):
     """Another process owns the directory; names its pid where known."""
 
@@ -86,11 +94,18 @@ class Store(Protocol):
         ...
 
     def read(self, stream: Stream, nodes: Iterable[Node]) -> None:
-        """Fill in the payload and index of nodes that are not in memory."""
+        """Fill in the payload and index of nodes that are not in memory.
+
+        Raises Unreadable for the first that is damaged; those before it are in.
+        """
         ...
 
     def writable(self) -> bool:
         """False when space runs out: commands that need memory answer MISCONF."""
+        ...
+
+    def trouble(self) -> str:
+        """For the log, why it is not writable; empty when it is."""
         ...
 
     def tick(self, now_ms: int, *, settled: bool = False) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from threading import Event, Thread
 
 from ..engine.ids import EntryID
@@ -17,6 +18,7 @@ from ..engine.keyspace import Keyspace, String
 from ..engine.nodes import Node
 from ..engine.snapshots import NodeSnapshot, StreamSnapshot
 from ..engine.stream import Stream
+from .base import Unreadable
 from .database import Database, WriteFailed
 from .records import State
 
@@ -98,9 +100,11 @@ class Checkpoint:
 
     def _rescue(self, stream: Stream, nodes: Iterable[Node]) -> None:
         """A reply on its way still needs these: their records are about to go."""
-        cold = [node for node in nodes if node.pins and not node.resident]
-        if cold:
-            self._database.read(stream.number, cold, self._keyspace.cache)
+        for node in nodes:
+            if node.pins and not node.resident:
+                # one that is damaged is its reader's trouble, when it comes to it
+                with suppress(Unreadable):
+                    self._database.read(stream.number, [node], self._keyspace.cache)
 
     def _stands(self, stream: Stream) -> bool:
         return self._keyspace.get(stream.db, stream.key) is stream

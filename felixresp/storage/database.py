@@ -22,7 +22,7 @@ from ..engine.nodes import Node
 from ..engine.snapshots import GroupSnapshot, PendingRecord, StreamSnapshot
 from ..engine.stream import Stream
 from . import records
-from .base import StoreError
+from .base import StoreError, Unreadable
 from .frames import refuse_unknown
 from .records import State
 
@@ -76,26 +76,29 @@ class Database:
             data = txn.get(_STATE, db=self._dbs["state"])
         if data is None:
             return None
-        self._check(_STATE, data)
-        try:
-            return records.decode_state(data)
-        except Exception:
-            raise records.damaged(str(self._path), _STATE) from None
+        return records.decode_state(self._open(_STATE, data))
 
     def read(self, stream: int, nodes: Iterable[Node], cache: NodeCache) -> None:
-        """Bring the nodes' payloads and indexes into memory. Raises Corrupt."""
+        """Bring the nodes' payloads and indexes into memory. Raises Unreadable."""
         db = self._dbs["payloads"]
-        with self._env.begin(buffers=True) as txn:
-            for node in nodes:
-                key = records.node_key(stream, node.first)
-                data = txn.get(key, db=db)
-                try:
-                    if data is None:
-                        raise KeyError(key)
-                    payload, index = records.decode_payload(node, data)
-                except Exception:
-                    raise records.damaged(str(self._path), key) from None
-                cache.load(node, payload, index)
+        try:
+            with self._env.begin(buffers=True) as txn:
+                for node in nodes:
+                    key = records.node_key(stream, node.first)
+                    data = txn.get(key, db=db)
+                    if data is None or not records.is_sound(key, data):
+                        raise self._unreadable(node, key)
+                    try:
+                        payload, index = records.decode_payload(node, data)
+                    except ValueError:
+                        raise self._unreadable(node, key) from None
+                    cache.load(node, payload, index)
+        except lmdb.Error as exc:
+            msg = f"cannot read {self._path}: {exc}"
+            raise StoreError(msg) from exc
+
+    def _unreadable(self, node: Node, key: bytes) -> Unreadable:
+        return Unreadable(records.describe_damage(str(self._path), key), node)
 
     # --- loading all that is always in memory
 
@@ -168,20 +171,22 @@ class Database:
             group.restore_pending(found[key])
 
     def _rows(self, txn: lmdb.Transaction, name: str) -> Iterator[tuple[bytes, bytes]]:
-        """Each record; ``_row`` says which one, should it be damaged."""
-        version = records.RECORD_VERSION
+        """Each record; ``_row`` says which one, should it not make sense."""
         with txn.cursor(self._dbs[name]) as cursor:
             rows = cast("Iterator[tuple[bytes, bytes]]", cursor.iternext())
             for key, data in rows:
                 self._row = key
-                if data[0] != version:
-                    self._check(key, data)
-                yield key, data
+                yield key, self._open(key, data)
 
-    def _check(self, key: bytes, data: bytes) -> None:
-        refuse_unknown(
-            data[0], records.RECORD_VERSION, f"{self._path}, key {key.hex()}"
-        )
+    def _open(self, key: bytes, data: bytes) -> bytes:
+        """A record without its checksum. Raises Corrupt, or StoreError for an
+        unknown version."""
+        if data and data[0] != records.RECORD_VERSION:
+            place = f"{self._path}, key {key.hex()}"
+            refuse_unknown(data[0], records.RECORD_VERSION, place)
+        if not records.is_sound(key, data):
+            raise records.damaged(str(self._path), key)
+        return data[: -records.CHECK_BYTES]
 
     # --- writing
 
@@ -233,7 +238,7 @@ class _Rows:
 
     def put(self, name: str, key: bytes, data: bytes) -> None:
         puts = self._puts[name]
-        puts.append((key, data))
+        puts.append((key, records.seal(key, data)))
         if len(puts) == _BATCH:
             self._write(name, puts)
             self._pause()

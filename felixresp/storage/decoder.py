@@ -26,6 +26,7 @@ from ..engine.changes import (
     GroupCreated,
     GroupDestroyed,
     GroupMoved,
+    Lost,
     Passed,
     Redriven,
     Renamed,
@@ -182,6 +183,10 @@ class Decoder:
         _, number, before = TRIMMED.unpack_from(data, at)
         return Trimmed(self._stream(number), _number(before)), at + TRIMMED.size
 
+    def _lost(self, data: bytes, at: int) -> tuple[Change, int]:
+        _, number, first = TRIMMED.unpack_from(data, at)
+        return Lost(self._stream(number), _number(first)), at + TRIMMED.size
+
     def _stream_set(self, data: bytes, at: int) -> tuple[Change, int]:
         _, number, last, added, deleted = STREAM_SET.unpack_from(data, at)
         stream = self._stream(number)
@@ -297,7 +302,7 @@ _DECODE: dict[int, Callable[[Decoder, bytes, int], tuple[Change, int]]] = {
     KINDS[Renamed]: Decoder._renamed, KINDS[ExpirySet]: Decoder._expiry_set,
     KINDS[StringSet]: Decoder._string_set, KINDS[Appended]: Decoder._appended,
     KINDS[Deleted]: Decoder._deleted, KINDS[Trimmed]: Decoder._trimmed,
-    KINDS[StreamSet]: Decoder._stream_set,
+    KINDS[Lost]: Decoder._lost, KINDS[StreamSet]: Decoder._stream_set,
     KINDS[GroupCreated]: Decoder._group_created,
     KINDS[GroupDestroyed]: Decoder._group_destroyed,
     KINDS[GroupMoved]: Decoder._group_moved, KINDS[Passed]: Decoder._group_moved,

@@ -24,6 +24,7 @@ from ..engine.changes import (
     GroupDestroyed,
     GroupMoved,
     Lapsed,
+    Lost,
     Passed,
     Ready,
     Redriven,
@@ -92,6 +93,10 @@ def _appended(c: Appended) -> bytes:
 
 def _trimmed(c: Trimmed) -> bytes:
     return TRIMMED.pack(8, c.target.number, _id(c.before))
+
+
+def _lost(c: Lost) -> bytes:
+    return TRIMMED.pack(KINDS[Lost], c.target.number, _id(c.first))
 
 
 def _stream_set(c: StreamSet) -> bytes:
@@ -207,7 +212,7 @@ def encode_letter(letter: DeadLetter) -> bytes:
 _ENCODE: dict[type[Change], Callable[[Any], bytes]] = {
     Created: _created, Dropped: _target_only, Renamed: _renamed,
     ExpirySet: _expiry_set, StringSet: _string_set, Appended: _appended,
-    Deleted: _with_ids, Trimmed: _trimmed, StreamSet: _stream_set,
+    Deleted: _with_ids, Trimmed: _trimmed, Lost: _lost, StreamSet: _stream_set,
     GroupCreated: _group_created, GroupDestroyed: _target_only,
     GroupMoved: _group_moved, ConsumerCreated: _consumer_created,
     ConsumerDeleted: _consumer_deleted, Delivered: _delivered, Claimed: _claimed,

@@ -59,7 +59,7 @@ class JournalStore:
         self._retry_ms: int | None = None
         self._garbage_left = False
         self._now_ms = 0
-        self._failing = False  # the last checkpoint could not be written
+        self._failing = ""  # why the last checkpoint could not be written
         self._broken = False
         self._opened = False
         self._base_seq = 0
@@ -245,6 +245,11 @@ class JournalStore:
             return False
         return not self._failing
 
+    def trouble(self) -> str:
+        if self._failing:
+            return self._failing
+        return "" if self.writable() else f"no segment: {self._filler.failure}"
+
     def tick(self, now_ms: int, *, settled: bool = False) -> int | None:
         self._filler.tick(now_ms)
         delay_ms = self._advance(now_ms, settled=settled)
@@ -332,9 +337,9 @@ class JournalStore:
         assert checkpoint is not None
         if checkpoint.failure is not None:
             self.statistics.checkpoint_failures += 1
-            self._failing = True
+            self._failing = str(checkpoint.failure)
             return
-        self._failing = False
+        self._failing = ""
         self._checkpoint = self._due_ms = self._retry_ms = None
         self.statistics.checkpoints += 1
         self._garbage_left = checkpoint.garbage_left

@@ -28,6 +28,7 @@ from ..engine.changes import (
     GroupCreated,
     GroupDestroyed,
     GroupMoved,
+    Lost,
     Passed,
     Redriven,
     Renamed,
@@ -44,7 +45,7 @@ EXPIRY = Struct("<BQ?q")  # has an expiry, unix ms
 STRING = Struct("<BQQ")
 APPENDED = Struct("<BQ16sQ?Q")  # id, listpack bytes, opens, entry length
 IDS = Struct("<BQI")  # how many ids
-TRIMMED = Struct("<BQ16s")
+TRIMMED = Struct("<BQ16s")  # and of what was lost: the node's first id
 STREAM_SET = Struct("<BQ16sQ16s")
 GROUP_CREATED = Struct("<BQQ16sQQQ")  # stream, head, entries read, passed, name
 GROUP_MOVED = Struct("<BQ16sQQ")  # head, entries read, passed
@@ -62,6 +63,6 @@ KINDS: dict[type[Change], int] = {
     Deleted: 7, Trimmed: 8, StreamSet: 9, GroupCreated: 10, GroupDestroyed: 11,
     GroupMoved: 12, ConsumerCreated: 13, ConsumerDeleted: 14, Delivered: 15,
     Claimed: 16, Forced: 17, Passed: 18, Finished: 19, Died: 20, Redriven: 21,
-    Discarded: 22,
+    Discarded: 22, Lost: 40,
 }
 # fmt: on

@@ -109,6 +109,9 @@ class MemoryStore:
     def writable(self) -> bool:
         return True
 
+    def trouble(self) -> str:
+        return ""
+
     def tick(self, now_ms: int, *, settled: bool = False) -> int | None:  # noqa: ARG002
         self._ticks += 1
         if self._deferred is not None and self._deferred.ticks:

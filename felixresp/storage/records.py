@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from struct import Struct
 from typing import NamedTuple
+from zlib import crc32
 
 from ..engine.changes import Tally
 from ..engine.dead_letters import DeadLetter
@@ -28,7 +29,9 @@ from .decoder import decode_letter
 from .encoder import encode_letter, within
 from .frames import Position
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
+CHECK_BYTES = 4
+_SOUND = 0x2144DF1C  # crc32 of anything with its own crc32 behind it
 
 _NUMBER = Struct(">Q")
 _STREAM_PLACE = Struct(">QQQ")  # stream, id
@@ -55,6 +58,15 @@ class State(NamedTuple):
     next_number: int
     epoch: int
     clean: bool  # stopped after it, with nothing in the journal
+
+
+def seal(key: bytes, data: bytes) -> bytes:
+    """A record ends with the checksum of its key and of what is before it."""
+    return data + crc32(data, crc32(key)).to_bytes(CHECK_BYTES, "little")
+
+
+def is_sound(key: bytes, data: bytes | memoryview) -> bool:
+    return crc32(data, crc32(key)) == _SOUND
 
 
 def stream_key(stream: int) -> bytes:
@@ -159,11 +171,11 @@ def encode_payload(index: bytes, payload: bytes) -> bytes:
 
 
 def decode_payload(node: Node, data: memoryview) -> tuple[bytes, bytes]:
-    """(payload, index)"""
+    """(payload, index) of a sound record."""
     split = 1 + node.count * INDEX_BYTES
-    if len(data) < split or data[0] != RECORD_VERSION:
+    if len(data) < split + CHECK_BYTES or data[0] != RECORD_VERSION:
         raise ValueError(len(data))
-    return bytes(data[split:]), bytes(data[1:split])
+    return bytes(data[split:-CHECK_BYTES]), bytes(data[1:split])
 
 
 # --- groups
@@ -232,8 +244,11 @@ def decode_dead(data: bytes) -> tuple[DeadLetter, bool]:
 
 
 def damaged(place: str, key: bytes) -> Corrupt:
-    msg = f"{place}: the record under key {key.hex()} is damaged: restore a backup"
-    return Corrupt(msg)
+    return Corrupt(f"{describe_damage(place, key)}: restore a backup")
+
+
+def describe_damage(place: str, key: bytes) -> str:
+    return f"{place}: the record under key {key.hex()} is damaged"
 
 
 def _id(id_: EntryID) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from felixresp.commands.glob import matches
+from felixresp.commands.glob import matcher, matches
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,7 @@ def test_a_pattern_matches_as_in_redis(
     pattern: bytes, text: bytes, expected: bool
 ) -> None:
     assert matches(pattern, text) is expected
+    assert bool(matcher(pattern)(text)) is expected
 
 
 def recursive(pattern: bytes, text: bytes) -> bool:
@@ -73,3 +74,17 @@ def test_stars_match_as_a_plain_search_does(pattern: bytes, text: bytes) -> None
 
 def test_a_hostile_pattern_takes_no_exponential_time() -> None:
     assert not matches(b"*a" * 200 + b"b", b"a" * 2000)
+
+
+@given(
+    st.lists(st.sampled_from(b"ab*?[]^-\\\n\xff."), max_size=70).map(bytes),
+    st.lists(st.sampled_from(b"ab[]^-\\\n\xff."), max_size=12).map(bytes),
+)
+def test_a_matcher_says_what_matches_says(pattern: bytes, text: bytes) -> None:
+    assert bool(matcher(pattern)(text)) is matches(pattern, text)
+
+
+def test_a_matcher_does_not_try_every_way_to_place_its_stars() -> None:
+    match = matcher(b"*a" * 30 + b"b")
+
+    assert not match(b"a" * 100_000)

@@ -83,7 +83,7 @@ def test_a_key_expires_at_its_time_by_its_last_expiry() -> None:
     stream = keyspace.create_stream(0, b"s")
     keyspace.set_expiry(stream, 100)
     keyspace.set_expiry(stream, 200)
-    assert keyspace.next_expiry() == 100
+    assert keyspace.next_expiry() == 200
 
     keyspace.expire_due(199)
     assert keyspace.get(0, b"s") is stream
@@ -92,6 +92,71 @@ def test_a_key_expires_at_its_time_by_its_last_expiry() -> None:
 
     assert keyspace.get(0, b"s") is None
     assert keyspace.next_expiry() is None
+
+
+def test_keys_that_expire_together_are_gone_together() -> None:
+    keyspace = new_keyspace()
+    names = [b"k%d" % number for number in range(2500)]
+    for name in names:
+        keyspace.set_expiry(keyspace.set_string(0, name, b""), 100)
+    keyspace.set_string(0, b"stays", b"")
+    keyspace.take()
+
+    keyspace.expire_due(100)
+
+    gone = {change.target.number for change in keyspace.take()}
+    assert len(gone) == 1000  # the others go in later turns
+    assert list(keyspace.keys(0)) == [b"stays"]
+    assert keyspace.scan(0, 0, 10_000)[1] == [b"stays"]
+    assert keyspace.get(0, names[-3]) is None
+    assert keyspace.string(0, names[-1]) is None
+    assert keyspace.stream(0, names[-2]) is None
+    keyspace.expire_due(100)
+    keyspace.expire_due(100)
+    assert keyspace.size(0) == 1
+    assert keyspace.next_expiry() is None
+
+
+def test_how_many_keys_expire_is_counted_through_every_change() -> None:
+    keyspace = new_keyspace()
+    for name in (b"a", b"b", b"c"):
+        keyspace.set_expiry(keyspace.set_string(0, name, b""), 100)
+    a, b = keyspace.get(0, b"a"), keyspace.get(0, b"b")
+    assert a is not None and b is not None  # noqa: PT018
+
+    keyspace.set_expiry(a, 200)
+    keyspace.rename(a, 2, b"a")
+    keyspace.set_expiry(b, None)
+    keyspace.set_string(0, b"c", b"")
+
+    assert [keyspace.expires(db) for db in range(3)] == [0, 0, 1]
+    keyspace.drop(a)
+    assert keyspace.expires(2) == 0
+
+
+def test_an_expiry_that_is_moved_again_and_again_takes_no_more_room() -> None:
+    keyspace = new_keyspace()
+    string = keyspace.set_string(0, b"s", b"")
+
+    for expire_ms in range(10_000, 11_000):
+        keyspace.set_expiry(string, expire_ms)
+        keyspace.set_expiry(keyspace.set_string(0, b"t", b""), expire_ms)
+
+    assert len(keyspace._expiries) <= 70
+    assert keyspace.next_expiry() == 10_999
+
+
+def test_groups_that_were_destroyed_wait_for_no_deadline() -> None:
+    keyspace = new_keyspace()
+    stream = keyspace.create_stream(0, b"s")
+
+    for _ in range(1000):
+        group = keyspace.create_group(stream, b"g", 0, None)
+        keyspace.arm(group, 10_000)
+        keyspace.destroy_group(group)
+
+    assert len(keyspace._deadlines) <= 70
+    assert keyspace.next_deadline() is None
 
 
 def test_an_expiry_goes_with_a_rename_and_not_to_the_next_of_the_name() -> None:

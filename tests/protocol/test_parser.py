@@ -34,8 +34,8 @@ def parse(
     requests = []
     for chunk in chunks:
         requests += parser.feed(chunk)
-        while not trusted and (more := parser.feed(b"")):
-            requests += more
+        while parser.more:
+            requests += parser.feed(b"")
     return requests, parser.error.text if parser.error else b""
 
 
@@ -69,6 +69,16 @@ pieces = st.one_of(
             b"~1\r\n$4\r\nPING\r\n",
         ]
     ),
+    # what replies are made of, and requests are not
+    st.sampled_from(
+        [
+            *(b"*1\r\n", b"%1\r\n", b"%2\r\n", b"~2\r\n", b">1\r\n", b"|1\r\n"),
+            *(b":1\r\n", b",1.5\r\n", b",x\r\n", b"(12\r\n", b"#t\r\n", b"_\r\n"),
+            *(b"+OK\r\n", b"-ERR\r\n", b"=8\r\ntxt:abcd\r\n", b"$-1\r\n", b"*-1\r\n"),
+        ]
+    ),
+    # an argument that makes up for one that is no bulk
+    st.sampled_from([b"$4\r\n\r\n$3\r\n", b"$1\r\n$\r\n", b"*3\r\n", b"*2\r\n"]),
     st.binary(max_size=8),
 )
 places = st.lists(st.integers(0, 10_000), max_size=8)
@@ -84,6 +94,12 @@ def test_every_request_comes_out_as_it_was_sent(
 
 
 @given(st.lists(pieces, max_size=8).map(b"".join), places, st.booleans())
+@example(PING + b"%1\r\n" + PING + PING, [], True)
+@example(b"*1\r\n%1\r\n" + PING + PING, [], True)
+@example(b"*2\r\n$1\r\na\r\n%1\r\n%1\r\n" + 3 * PING, [], True)
+@example(b"*2\r\n$4\r\n\r\n$3\r\n+OK\r\n", [], True)
+@example(b"*2\r\n+OK\r\n$1\r\n$\r\n", [], True)
+@example(PING + b"*3\r\n(12\r\n=8\r\ntxt:abcd\r\n$7\r\n\r\n$\r\n$a\r\n", [], True)
 @example(b"PING a\r\n*1\r\n$4\r\nPING\r\n", [], True)
 @example(b"*1\r\n$4\r\nPING\r\nPING a\r\n" + PING, [], True)
 def test_any_cut_of_the_bytes_gives_the_same_requests(
@@ -219,3 +235,16 @@ def test_nothing_is_read_after_an_error() -> None:
 )
 def test_inline_quoting_is_that_of_redis(line: bytes, args: list[bytes] | None) -> None:
     assert split_inline(line) == args
+
+
+def test_what_is_left_for_later_is_not_copied_for_each_request() -> None:
+    count = 200_000
+    parser = Parser(Settings(), trusted=False)
+    found = len(parser.feed(b"PING\r\n" * count))
+    data = parser._data
+
+    while parser.more:
+        found += len(parser.feed(b""))
+        assert not parser.more or parser._data is data
+
+    assert found == count

@@ -173,3 +173,15 @@ def test_at_the_cap_a_waiter_with_noack_is_served_past_those_without(
     assert not capped.has_reply()
     client.call("XACK", "s", "g", "1-1")
     assert ids(capped.read()) == [b"3-1"]
+
+
+def test_waits_that_ended_early_leave_nothing_behind(running: RunningServer) -> None:
+    day_ms = 86_400_000
+    with running.connect() as reader, running.connect() as writer:
+        for number in range(200):
+            reader.send("XREAD", "BLOCK", day_ms, "STREAMS", "s", "$")
+            running.until_blocked(1)
+            writer.call("XADD", "s", "*", "f", number)
+            reader.read()
+
+    assert running.look(lambda server: len(server.waiters._deadlines)) <= 70

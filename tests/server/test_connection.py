@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import threading
 
 import pytest
 
@@ -144,6 +145,25 @@ def test_what_follows_auth_in_one_write_has_its_limits() -> None:
         client.sendall(command(b"AUTH", b"pw") + many + b"QUIT\r\n")
 
         assert read_to_end(client) == b"+OK\r\n:0\r\n+OK\r\n"
+
+
+def test_a_flood_without_auth_is_answered_a_piece_at_a_time() -> None:
+    count = 500_000
+    with RunningServer(MemoryStore(Settings()), requirepass="pw") as running:
+        client = running.connect_raw()
+        sender = threading.Thread(target=client.sendall, args=(b"PING\r\n" * count,))
+        sender.start()
+        kept: list[int] = []
+
+        reply = b"-NOAUTH Authentication required.\r\n"
+        left = count * len(reply)
+        while left:
+            left -= len(client.recv(min(left, 1 << 20)))
+            connection = running.look(lambda server: server.connections()[0])
+            kept.append(len(connection._parser._data))
+
+        sender.join()
+        assert max(kept) <= 2 * 64 * 1024
 
 
 def test_without_auth_a_large_request_is_refused() -> None:

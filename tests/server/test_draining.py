@@ -187,3 +187,20 @@ def test_what_is_behind_it_waits_for_its_turn(running: RunningServer) -> None:
     assert read_exactly(reader, len(expected)) == expected
     assert read_exactly(reader, 5) == b"+OK\r\n"
     assert reader.recv(1) == b""
+
+
+def test_what_waits_to_be_read_counts_against_the_limit(running: RunningServer) -> None:
+    reader = slow_reader(running)
+    reader.sendall(XRANGE * 500)
+    running.until(lambda server: server.connections()[-1].output.full)
+    running.connect().call("PING")
+
+    def most_pins(server: Server) -> int:
+        stream = server.keyspace.stream(0, b"s")
+        assert stream is not None
+        return max(node.pins for node in stream.nodes)
+
+    assert running.look(most_pins) <= 3
+    expected = reply(ALL)
+    for _ in range(4):
+        assert read_exactly(reader, len(expected)) == expected

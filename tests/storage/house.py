@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from felixresp.config import Settings, Value
-from felixresp.engine import claims, dead_letters, poll, takeover
+from felixresp.engine import claims, dead_letters, losses, poll, takeover
 from felixresp.engine.changes import ConsumerDeleted
 from felixresp.engine.errors import NotResident
 from felixresp.engine.group import Group
@@ -198,6 +198,7 @@ class House:
         self.remove_consumer(b"bob")
         self.delete(ids[4], ids[7])
         self.trim(7)
+        losses.lose(self.stream(), self.stream().nodes[0])
         other = self.run(
             lambda: self.keyspace.create_group(self.stream(), b"other", ids[5], 6)
         )

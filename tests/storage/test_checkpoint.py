@@ -9,9 +9,11 @@ from time import sleep
 import lmdb
 import pytest
 
+from felixresp.engine.keyspace import Keyspace
 from felixresp.engine.nodes import Slice
 from felixresp.engine.stream import Stream
-from felixresp.storage.base import Corrupt, StoreError
+from felixresp.storage.base import Corrupt, StoreError, Unreadable
+from felixresp.storage.database import Database
 from tests.storage.house import JournalHouse, small
 
 LATER_MS = 40_000  # more than checkpoint-seconds
@@ -335,12 +337,134 @@ def test_a_damaged_record_is_refused_with_its_key(name: str, tmp_path: Path) -> 
         house._start()
 
 
-def test_a_damaged_payload_is_refused_when_it_is_read(house: JournalHouse) -> None:
+PARTS = ("state", "values", "nodes", "groups", "consumers", "pending", "dead")
+
+
+def test_a_flipped_bit_anywhere_in_a_record_is_refused_with_its_key(
+    tmp_path: Path,
+) -> None:
+    house = JournalHouse(tmp_path, small())
+    house.open()
+    house.everything()
+    house.store.close()
+    database = Database(house.directory)
+    tried = 0
+
+    for name in PARTS:
+        for key, data in read_all(database, name):
+            for at in range(len(data)):
+                flipped = bytes((*data[:at], data[at] ^ 1 << at % 8, *data[at + 1 :]))
+                put(database, name, key, flipped)
+                with pytest.raises(StoreError, match=key.hex()):
+                    load(database)
+                tried += 1
+            put(database, name, key, data)
+    load(database)
+    database.close()
+    assert tried > 300
+
+
+def test_a_record_under_another_key_is_refused(tmp_path: Path) -> None:
+    house = JournalHouse(tmp_path, small())
+    house.open()
+    house.append(9)
+    house.store.close()
+    database = Database(house.directory)
+    (first, _), (second, data), *_ = read_all(database, "nodes")
+
+    put(database, "nodes", first, data)
+
+    with pytest.raises(Corrupt, match=f"{first.hex()} is damaged"):
+        load(database)
+    put(database, "nodes", second, bytes((99, *data[1:])))
+    put(database, "nodes", first, b"\2")
+    with pytest.raises(Corrupt, match=first.hex()):
+        load(database)
+    database.close()
+
+
+def test_a_record_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    house = JournalHouse(tmp_path, small())
+    house.open()
+    house.append(9)
+    house.store.close()
+    database = Database(house.directory)
+    key, data = read_all(database, "values")[0]
+
+    put(database, "values", key, bytes((1, *data[1:-4])))  # as it was before 2
+
+    with pytest.raises(StoreError, match="version 1 is unknown"):
+        load(database)
+    database.close()
+
+
+def read_all(database: Database, name: str) -> list[tuple[bytes, bytes]]:
+    with database._env.begin() as txn, txn.cursor(database._dbs[name]) as cursor:
+        return [(bytes(key), bytes(data)) for key, data in cursor]
+
+
+def put(database: Database, name: str, key: bytes, data: bytes) -> None:
+    with database._env.begin(write=True) as txn:
+        txn.put(key, data, db=database._dbs[name])
+
+
+def load(database: Database) -> None:
+    database.read_state()
+    database.load(Keyspace(small()))
+
+
+def test_a_flipped_bit_in_a_payload_is_found_when_it_is_read(
+    house: JournalHouse,
+) -> None:
+    house.append(30)
+    house.checkpoint()
+    stream, database = house.stream(), house.store._database
+    assert isinstance(stream, Stream)
+    node = stream.nodes[2]
+    house.tick()
+    key, data = read_all(database, "payloads")[2]
+
+    for at in range(len(data)):
+        node.evict()
+        flipped = bytes((*data[:at], data[at] ^ 1 << at % 8, *data[at + 1 :]))
+        put(database, "payloads", key, flipped)
+        with pytest.raises(Unreadable, match=f"{key.hex()} is damaged") as damage:
+            house.store.read(stream, stream.nodes[1:4])
+        assert damage.value.node is node
+
+    put(database, "payloads", key, data)
+    house.store.read(stream, stream.nodes[1:4])
+    assert node.resident
+
+
+def test_a_payload_that_does_not_fit_its_node_is_unreadable(
+    house: JournalHouse,
+) -> None:
     house.append(30)
     house.checkpoint()
     stream = house.stream()
-    assert isinstance(stream, Stream)
     stream.nodes[2].count = 10_000
 
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(Unreadable, match="damaged"):
         house.store.read(stream, stream.nodes[2:3])
+
+
+def test_a_checkpoint_leaves_a_damaged_payload_to_its_reader(
+    house: JournalHouse,
+) -> None:
+    house.append(30)
+    house.checkpoint()
+    stream, database = house.stream(), house.store._database
+    _, parts = stream.range(0, 2**127, None, reverse=False)
+    slices = [part for part in parts if isinstance(part, Slice)]
+    for node in stream.nodes[:-1]:
+        node.evict()
+    key, data = read_all(database, "payloads")[2]
+    put(database, "payloads", key, data[:-1])
+    house.keyspace.drop(stream)
+
+    house.checkpoint()
+
+    assert [part.node.resident for part in slices].count(False) <= 1
+    for part in slices:
+        part.release()

@@ -49,6 +49,7 @@ FIELDS: dict[type[Change], dict[str, st.SearchStrategy[Any]]] = {
     },
     changes.Deleted: {"ids": id_tuples},
     changes.Trimmed: {"before": ids},
+    changes.Lost: {"first": ids},
     changes.StreamSet: {
         "last_id": ids,
         "entries_added": counts,
