@@ -48,6 +48,14 @@ def still_refused(
     return Error(rights_changed(_NO_LONGER[found.reason])) if found else None
 
 
+def is_refused(ctx: Context, command: Command, request: Sequence[bytes]) -> bool:
+    """Only looks: nothing is logged."""
+    if command.no_auth:
+        return False
+    user = ctx.server.users.in_force(ctx.client)
+    return user is None or user.check(command, request) is not None
+
+
 def log_refusal(ctx: Context, reason: bytes, word: bytes, user: bytes) -> None:
     client = ctx.client
     in_multi = ctx.in_multi or client.queued is not None

@@ -104,7 +104,7 @@ class FakeServer:
         self.resets += 1
 
     def random_bytes(self, count: int, /) -> bytes:
-        return bytes(range(count))
+        return bytes(at % 256 for at in range(count))
 
     def load(self, missing: NotResident) -> None:
         self.loaded.append(missing)
@@ -199,3 +199,8 @@ class Driver:
         for line in lines.strip().splitlines():
             answer = self.run(line.strip())
             assert not isinstance(answer, Error), (line, answer)
+
+    def script_as(self, client: FakeClient, lines: str) -> None:
+        own, self.client = self.client, client
+        self.script(lines)
+        self.client = own
