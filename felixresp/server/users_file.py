@@ -7,11 +7,13 @@ leading slash are in the data directory.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from ..commands.table import COMMANDS
 from ..commands.users import BadUsersFile, Users
 from ..config import Settings
+from ..storage.disk import Disk
 
 _NEW = ".new"
 _MODE = 0o600  # of a file that is not there yet
@@ -24,25 +26,24 @@ class UsersFileError(Exception):
 class UsersFile:
     def __init__(self, settings: Settings) -> None:
         self._path = Path(settings.dir, settings.aclfile)
+        self._disk = Disk()
 
     def read(self) -> bytes:
         return self._path.read_bytes()
 
     def write(self, data: bytes) -> None:
-        path = self._path.resolve()
-        mode = path.stat().st_mode & 0o777 if path.exists() else _MODE
+        path, disk = self._path.resolve(), self._disk
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _MODE
         new = path.with_name(path.name + _NEW)
         file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(file, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        new.rename(path)
-        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(directory)
+            os.fchmod(file, mode)
+            disk.write(file, data, 0)
+            os.fsync(file)
         finally:
-            os.close(directory)
+            os.close(file)
+        disk.rename(new, path)
+        disk.sync_directory(path.parent)
 
 
 def open_users(settings: Settings) -> tuple[Users, UsersFile]:
