@@ -20,6 +20,7 @@ CLOSED = b"(closed)"
 NOTHING = b"(no reply)"
 ANSWERED_AT_ONCE = b"(answered at once) "
 NOT_PLAYED = b"(not played)"
+USERS = (b"u", b"v", b"w")  # those of the cases; each case begins without them
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Player:
 
     def play(self, steps: Sequence[Step]) -> list[Seen]:
         self._observer.call(b"FLUSHALL")
+        self._observer.call(b"ACL", b"DELUSER", *USERS)
+        self._observer.call(b"ACL", b"LOG", b"RESET")
         seen: list[Seen] = []
         for step in steps:
             try:

@@ -72,12 +72,13 @@ def debian_server() -> Path | None:
 
 
 @contextmanager
-def redis(server: Path, name: str) -> Iterator[Target]:
+def redis(server: Path, name: str, *flags: str) -> Iterator[Target]:
     """A real server that keeps nothing on disk."""
     with _directory() as directory:
         port = _free_port()
         command = [str(server), "--port", str(port), "--bind", "127.0.0.1"]
         command += ["--save", "", "--appendonly", "no", "--dir", directory]
+        command += flags
         with _running(command, name, port):
             yield target(name, "127.0.0.1", port)
 

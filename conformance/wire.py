@@ -18,11 +18,13 @@ BLOB_KINDS = b"$=!"
 LIST_KINDS = b"*~>"
 NUMBER = re.compile(rb"-?\d+(?:\.\d+)?")
 
-# What XINFO STREAM tells since Redis 8.6 and 8.8, and what only describes the
-# shape of Redis's own tree.
+# What XINFO STREAM tells since Redis 8.6 and 8.8, and ACL LOG since 7.2, whose
+# client-info grows with every version; and what only describes the shape of Redis's
+# own tree.
 NEWER_FIELDS = frozenset(
     b"idmp-duration idmp-maxsize pids-tracked iids-tracked iids-added"
-    b" iids-duplicates nacked-count".split()
+    b" iids-duplicates nacked-count"
+    b" client-info entry-id timestamp-created timestamp-last-updated".split()
 )
 SHAPE_FIELD = b"radix-tree-nodes"
 

@@ -19,6 +19,7 @@ from . import __version__
 from .clock import SystemClock
 from .config import Settings
 from .server.server import Server
+from .server.users_file import UsersFileError
 from .storage.base import Recovered, StoreError
 from .storage.journal import JournalStore
 
@@ -74,7 +75,7 @@ def _make_room(settings: Settings) -> None:
 def _open(settings: Settings, clock: SystemClock) -> Server:
     try:
         return Server(settings, JournalStore(Path(settings.dir), settings), clock)
-    except StoreError as error:
+    except (StoreError, UsersFileError) as error:
         raise StartError(str(error)) from None
     except OSError as error:
         reason = error.strerror or str(error)

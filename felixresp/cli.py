@@ -22,6 +22,7 @@ _SHOWN = {
     "port": "0 picks a free one",
     "dir": "where the data is kept",
     "requirepass": "password that clients must give",
+    "aclfile": "users and their rights; in --dir, or a whole path",
     "durability": "always, 'interval MS' or none",
 }
 

@@ -84,6 +84,10 @@ _ROWS = (
             environment="FELIX_DURABLE_STORAGE_DIR"),
     Setting("databases", "int", 16, 16, 16, fixed=True),
     Setting("requirepass", "text", ""),
+    Setting("aclfile", "text", "", fixed=True),
+    Setting("acllog-max-len", "int", 128, 0, 10_000),
+    Setting("acl-pubsub-default", "enum", "resetchannels",
+            choices=("allchannels", "resetchannels")),
     Setting("maxclients", "int", 10000, 1, 1_000_000),
     Setting("timeout", "int", 0, 0, 2**31 - 1),
     Setting("tcp-keepalive", "int", 60, 0, 2**31 - 1),
@@ -125,6 +129,9 @@ class Settings:
     dir: str
     databases: int
     requirepass: str
+    aclfile: str
+    acllog_max_len: int
+    acl_pubsub_default: str
     maxclients: int
     timeout: int
     tcp_keepalive: int

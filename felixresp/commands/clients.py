@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..protocol.reply import OK, Reply, Simple, Verbatim
 from .args import Args, integer
-from .connection import DEFAULT_USER, client_name, printable
+from .connection import client_name, printable
 from .context import Answer, Client, Close, Context, Kill, Outcome
 from .errors import (
     BAD_CLIENT_ID,
@@ -191,9 +191,9 @@ def _test(ctx: Context, option: bytes, value: bytes) -> Callable[[Client], bool]
             right = _has_type(value)
             return lambda _client: right
         case b"USER":
-            if value != DEFAULT_USER.encode():
+            if ctx.server.users.get(value) is None:
                 raise no_such_user(value)
-            return lambda client: client.user == DEFAULT_USER
+            return lambda client: client.user.name == value
         case b"ADDR":
             return lambda client: client.address == value
         case b"LADDR":

@@ -93,6 +93,7 @@ class Command:
     deny_oom: bool = field(init=False)
     no_auth: bool = field(init=False)
     no_multi: bool = field(init=False)
+    names_group: bool = field(init=False)  # behind the key, or behind GROUP
     immediate: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,6 +102,7 @@ class Command:
             ("deny_oom", Flags.DENYOOM in self.flags),
             ("no_auth", Flags.NO_AUTH in self.flags),
             ("no_multi", Flags.NO_MULTI in self.flags),
+            ("names_group", not {"consume", "manage"}.isdisjoint(self.categories)),
             ("immediate", Flags.IMMEDIATE in self.flags),
         ):
             object.__setattr__(self, name, value)

@@ -1,16 +1,14 @@
 """HELLO, AUTH, PING, ECHO, QUIT, RESET, SELECT.
 
-There is one user, ``default``; its password is the setting ``requirepass``.
-Without a password every connection is the default user from the start.
+Without a password of the default user every connection is that user from the
+start; the setting ``requirepass`` gives it one.
 """
 
 from __future__ import annotations
 
-import hmac
-
 from ..protocol.reply import OK, PONG, Map, Reply, Simple
 from .args import Args
-from .context import Answer, Client, Close, Context, Outcome, Reset
+from .context import Answer, Close, Context, Outcome, Reset
 from .errors import (
     BAD_CLIENT_NAME,
     DB_NOT_A_C_INT,
@@ -25,10 +23,11 @@ from .errors import (
     bad_hello_option,
     wrong_arity,
 )
+from .permission import log_refusal
+from .rights import DEFAULT_USER
 from .transactions import end_multi
 
 REDIS_VERSION = b"7.2.4"  # an API: clients choose commands by it
-DEFAULT_USER = "default"
 NAME_BYTES_MAX = 64 * 1024
 
 
@@ -54,8 +53,8 @@ def hello(ctx: Context, args: Args) -> Reply:
             raise bad_hello_option(word)
 
     if credentials:
-        _authenticate(ctx, *credentials)
-    if not client.authenticated and ctx.settings.requirepass:
+        _authenticate(ctx, args, *credentials)
+    if ctx.server.users.in_force(client) is None:
         raise CommandError(HELLO_NO_AUTH)
     if name is not None:
         client.name = name
@@ -78,11 +77,11 @@ def auth(ctx: Context, args: Args) -> Reply:
     if args.remaining() > 2:
         raise CommandError(SYNTAX)
     if args.remaining() == 2:
-        _authenticate(ctx, args.bytes(), args.bytes())
+        _authenticate(ctx, args, args.bytes(), args.bytes())
         return OK
-    if not ctx.settings.requirepass:
+    if ctx.server.users.default.no_password:
         raise CommandError(NO_PASSWORD_SET)
-    _authenticate(ctx, DEFAULT_USER.encode(), args.bytes())
+    _authenticate(ctx, args, DEFAULT_USER, args.bytes())
     return OK
 
 
@@ -110,8 +109,7 @@ def reset(ctx: Context, _args: Args) -> Answer:
     client.db = 0
     client.resp = 2
     client.name = b""
-    client.user = DEFAULT_USER
-    client.authenticated = not ctx.settings.requirepass
+    client.user = ctx.server.users.newcomer()
     client.no_evict = client.no_touch = False
     return Outcome(Simple(b"RESET"), (Reset(),))
 
@@ -138,11 +136,9 @@ def printable(word: bytes) -> bool:
     return all(0x21 <= byte <= 0x7E for byte in word)
 
 
-def _authenticate(ctx: Context, user: bytes, password: bytes) -> None:
-    required = ctx.settings.requirepass.encode("utf-8", "surrogateescape")
-    right = not required or hmac.compare_digest(password, required)
-    if user != DEFAULT_USER.encode() or not right:
+def _authenticate(ctx: Context, args: Args, name: bytes, password: bytes) -> None:
+    user = ctx.server.users.sign_in(name, password)
+    if user is None:
+        log_refusal(ctx, b"auth", args.words[0], name)
         raise CommandError(WRONG_PASSWORD)
-    client: Client = ctx.client
-    client.user = DEFAULT_USER
-    client.authenticated = True
+    ctx.client.user = user

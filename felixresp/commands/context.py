@@ -15,6 +15,8 @@ from ..protocol.reply import Reply
 
 if TYPE_CHECKING:
     from .args import Args
+    from .rights import User
+    from .users import Users
 
 _T = TypeVar("_T")
 _BATCH_IDS = 100
@@ -26,8 +28,7 @@ class Client(Protocol):
     id: int
     db: int
     resp: int  # 2 or 3
-    user: str
-    authenticated: bool
+    user: User  # users.guest until it signs in, where that is asked for
     name: bytes
     lib_name: bytes
     lib_version: bytes
@@ -48,10 +49,21 @@ class Client(Protocol):
         ...
 
 
+class UsersFile(Protocol):
+    """The file that ``aclfile`` names. Both raise OSError."""
+
+    def read(self) -> bytes: ...
+
+    def write(self, data: bytes) -> None:
+        """In one piece, and durable."""
+        ...
+
+
 class Server(Protocol):
     """What INFO, CLIENT, CONFIG and COMMAND ask of the running server."""
 
     settings: Settings
+    users: Users
     full: bool  # space runs out: what needs memory is refused
 
     def info(self) -> Mapping[str, Mapping[str, object]]:
@@ -65,6 +77,13 @@ class Server(Protocol):
         ...
 
     def reset_statistics(self) -> None: ...
+
+    @property
+    def users_file(self) -> UsersFile: ...
+
+    def random_bytes(self, count: int, /) -> bytes:
+        """Unpredictable ones."""
+        ...
 
     def load(self, missing: NotResident) -> None:
         """Read the missing nodes now: inside EXEC nothing waits."""
@@ -90,6 +109,17 @@ class Context:
     deadline_ms: int | None = None  # set when a blocked request runs again
     frozen_ids: Sequence[int] | None = None  # what XREAD's $ meant when it blocked
     waiters_left: int = 1  # clients still waiting on this key and group, this one too
+
+    @property
+    def user(self) -> bytes:
+        """The name of the user that the connection is."""
+        return self.client.user.name
+
+    def may_manage(self, key: bytes, group: bytes) -> bool:
+        """Whether all of @manage is the user's on this group: then other users'
+        claims are its business too."""
+        user = self.server.users.in_force(self.client)
+        return user is not None and user.may_manage(key, group)
 
     def at_once(self, step: Callable[[], _T]) -> _T:
         """A step after the first change: the request cannot be run again, so

@@ -1,6 +1,6 @@
 """From a request's words to its answer.
 
-The order of the checks is Redis's: name, subcommand, arity, authentication,
+The order of the checks is Redis's: name, subcommand, arity, authentication, rights,
 room on the disk; then MULTI queues what it does not run at once. A request that
 fails a check inside MULTI spoils the transaction. A browser that was made to send
 commands in the body of an HTTP request is cut off at the request's head.
@@ -17,7 +17,6 @@ from .command import Command, narrow
 from .context import Answer, Client, Context, HangUp, Outcome, Uncommon
 from .errors import (
     MULTI_TOO_LARGE,
-    NO_AUTH,
     NO_SPACE,
     NOT_IN_MULTI,
     WRONG_TYPE,
@@ -25,6 +24,7 @@ from .errors import (
     exec_abort,
     unknown_command,
 )
+from .permission import check_rights
 from .table import COMMANDS, HOT
 from .transactions import end_multi
 
@@ -41,7 +41,7 @@ def dispatch(ctx: Context, request: Sequence[bytes]) -> Answer:
     hot = HOT.get(request[0])
     if (
         hot is not None
-        and client.authenticated
+        and client.user.all_rights
         and client.queued is None
         and not ctx.server.full
     ):
@@ -57,8 +57,8 @@ def dispatch(ctx: Context, request: Sequence[bytes]) -> Answer:
             len(request) != arity if arity > 0 else len(request) < -arity
         ) or command.subcommands:
             command = narrow(command, request)
-        if not (client.authenticated or command.no_auth) and ctx.settings.requirepass:
-            raise CommandError(NO_AUTH)
+        if not (client.user.all_rights or command.no_auth):
+            check_rights(ctx, command, request)
         if command.deny_oom and ctx.server.full:
             raise CommandError(NO_SPACE)
         if client.queued is not None and not command.immediate:

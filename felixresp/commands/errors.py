@@ -170,10 +170,10 @@ COUNT_TOO_HIGH = (
 
 def shown(word: bytes) -> bytes:
     """A client's word as an error may repeat it."""
-    return _printed(word)[:_SHOWN_MAX]
+    return printed(word)[:_SHOWN_MAX]
 
 
-def _printed(word: bytes) -> bytes:
+def printed(word: bytes) -> bytes:
     """As far as Redis prints it: up to a NUL."""
     return word.partition(b"\0")[0]
 
@@ -279,14 +279,14 @@ def no_group(key: bytes, group: bytes) -> CommandError:
     """XPENDING, XCLAIM, XAUTOCLAIM, XDLQ."""
     return CommandError(
         b"NOGROUP No such key '%b' or consumer group '%b'"
-        % (_printed(key), _printed(group))
+        % (printed(key), printed(group))
     )
 
 
 def no_group_to_read(key: bytes, group: bytes) -> CommandError:
     return CommandError(
         b"NOGROUP No such key '%b' or consumer group '%b' in XREADGROUP with GROUP "
-        b"option" % (_printed(key), _printed(group))
+        b"option" % (printed(key), printed(group))
     )
 
 
@@ -294,7 +294,7 @@ def no_group_for_key(key: bytes, group: bytes) -> CommandError:
     """XGROUP's subcommands and XINFO CONSUMERS."""
     return CommandError(
         b"NOGROUP No such consumer group '%b' for key name '%b'"
-        % (_printed(group), _printed(key))
+        % (printed(group), printed(key))
     )
 
 

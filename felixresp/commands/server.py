@@ -127,6 +127,8 @@ def config_set(ctx: Context, args: Args) -> Reply:
         values[name] = text
     for name, text in values.items():
         ctx.settings.set(name, text)
+    if "requirepass" in values:
+        ctx.server.users.require_password()
     return OK
 
 

@@ -4,7 +4,8 @@
 A test compares name, arity, flags, key positions and ACL categories with what
 COMMAND INFO says on real Redis servers. The categories that follow from the
 flags (@read, @write, @fast, @slow, @blocking, @admin, @dangerous) are not
-repeated in the rows. ``consume`` and ``manage`` are felixresp's own.
+repeated in the rows. ``consume`` and ``manage`` are felixresp's own: a command that
+names a group is in one of them, and no other command is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from . import (
+    acl,
     claims,
     clients,
     connection,
@@ -115,13 +117,13 @@ _ROWS: Sequence[Row] = (
     ("XREADGROUP",             -7, W | BLOCK | MOVABLE,       keys_after(b"STREAMS", 4, "RO access"), "stream consume",       reading.xreadgroup),
     ("XGROUP",                 -2, NONE,                      None,                         "",                     server.container),
     ("XGROUP|CREATE",          -5, W | OOM,                   keys(2, 2, 1, "RW insert"),   "stream manage",        groups.create),
-    ("XGROUP|CREATECONSUMER",   5, W | OOM,                   keys(2, 2, 1, "RW insert"),   "stream manage",        groups.createconsumer),
-    ("XGROUP|DELCONSUMER",      5, W,                         keys(2, 2, 1, "RW delete"),   "stream manage",        groups.delconsumer),
+    ("XGROUP|CREATECONSUMER",   5, W | OOM,                   keys(2, 2, 1, "RW insert"),   "stream consume",       groups.createconsumer),
+    ("XGROUP|DELCONSUMER",      5, W,                         keys(2, 2, 1, "RW delete"),   "stream consume",       groups.delconsumer),
     ("XGROUP|DESTROY",          4, W,                         keys(2, 2, 1, "RW delete"),   "stream manage",        groups.destroy),
     ("XGROUP|HELP",             2, ANY,                       None,                         "stream",               groups.help_),
     ("XGROUP|SETID",           -5, W,                         keys(2, 2, 1, "RW update"),   "stream manage",        groups.setid),
     ("XINFO",                   -2, NONE,                       None,                         "",                     server.container),
-    ("XINFO|CONSUMERS",          4, R,                          keys(2, 2, 1, "RO access"),   "stream",               xinfo.consumers),
+    ("XINFO|CONSUMERS",          4, R,                          keys(2, 2, 1, "RO access"),   "stream consume",       xinfo.consumers),
     ("XINFO|GROUPS",             3, R,                          keys(2, 2, 1, "RO access"),   "stream",               xinfo.groups),
     ("XINFO|HELP",               2, ANY,                        None,                         "stream",               xinfo.help_),
     ("XINFO|STREAM",            -3, R,                          keys(2, 2, 1, "RO access"),   "stream",               xinfo.stream),
@@ -138,6 +140,20 @@ _ROWS: Sequence[Row] = (
     ("UNWATCH",                 1, MULTI,                     None,                         "transaction",          transactions.unwatch),
     ("WATCH",                  -2, MULTI | NOW,               keys(1, -1, 1, "RO"),         "transaction",          transactions.watch),
 
+    ("ACL",                    -2, NONE,                      None,                         "",                     server.container),
+    ("ACL|CAT",                -2, CLIENT,                    None,                         "",                     acl.cat),
+    ("ACL|DELUSER",            -3, CLIENT | ADMIN,            None,                         "",                     acl.deluser),
+    ("ACL|DRYRUN",             -4, CLIENT | ADMIN,            None,                         "",                     acl.dryrun),
+    ("ACL|GENPASS",            -2, CLIENT,                    None,                         "",                     acl.genpass),
+    ("ACL|GETUSER",             3, CLIENT | ADMIN,            None,                         "",                     acl.getuser),
+    ("ACL|HELP",                2, ANY,                       None,                         "",                     acl.help_),
+    ("ACL|LIST",                2, CLIENT | ADMIN,            None,                         "",                     acl.list_),
+    ("ACL|LOAD",                2, CLIENT | ADMIN,            None,                         "",                     acl.load),
+    ("ACL|LOG",                -2, CLIENT | ADMIN,            None,                         "",                     acl.log),
+    ("ACL|SAVE",                2, CLIENT | ADMIN,            None,                         "",                     acl.save),
+    ("ACL|SETUSER",            -3, CLIENT | ADMIN,            None,                         "",                     acl.setuser),
+    ("ACL|USERS",               2, CLIENT | ADMIN,            None,                         "",                     acl.users),
+    ("ACL|WHOAMI",              2, CLIENT,                    None,                         "",                     acl.whoami),
     ("CLUSTER",                -2, NONE,                      None,                         "",                     server.container),
     ("CLUSTER|INFO",            2, STALE,                     None,                         "",                     server.cluster),
     ("CLUSTER|MYID",            2, STALE,                     None,                         "",                     server.cluster),

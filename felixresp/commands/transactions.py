@@ -23,6 +23,7 @@ from .errors import (
     CommandError,
     exec_abort,
 )
+from .permission import still_refused
 
 
 def multi(ctx: Context, _args: Args) -> Reply:
@@ -108,6 +109,10 @@ def _run_all(ctx: Context, queued: Sequence[tuple[Command, list[bytes]]]) -> Ans
     replies: list[Reply] = []
     effects: list[Effect] = []
     for command, request in queued:
+        refused = still_refused(ctx, command, request)
+        if refused is not None:
+            replies.append(refused)
+            continue
         answer = ctx.at_once(partial(command.run, ctx, request))
         if isinstance(answer, Outcome):
             effects += answer.effects

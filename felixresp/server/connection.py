@@ -58,8 +58,7 @@ class Connection(asyncio.Protocol):
         self.id = server.next_client_id()
         self.db = 0
         self.resp = 2
-        self.user = "default"
-        self.authenticated = not server.settings.requirepass
+        self.user = server.users.newcomer()
         self.name = self.lib_name = self.lib_version = b""
         self.no_evict = self.no_touch = False
         self.address = self.local_address = b"?:0"
@@ -179,7 +178,7 @@ class Connection(asyncio.Protocol):
             or self.scheduled
             or self.output.full
             or self.waiter is not None
-            or not self._parser.trusted
+            or self.user is self._server.users.guest
             or self._parser.error
         )
 
@@ -231,7 +230,7 @@ class Connection(asyncio.Protocol):
     def _parse(self) -> bool:
         """Make requests of the bytes that came; False when there are none."""
         parser = self._parser
-        parser.trusted = self.authenticated
+        parser.trusted = self._server.users.in_force(self) is not None
         while not parser.error:
             data = b""
             if not parser.more:
@@ -289,6 +288,10 @@ class Connection(asyncio.Protocol):
         self._backlog.clear()
         self.output.close()
 
+    def distrust(self) -> None:
+        """It may have to sign in again: requests are taken one by one until then."""
+        self._at_rest = False
+
     def kill(self) -> None:
         """Close now; what is queued is dropped."""
         self._server.forget(self)
@@ -312,6 +315,7 @@ class Connection(asyncio.Protocol):
         name = self.name.decode("latin-1")
         lib_name = self.lib_name.decode("latin-1")
         lib_version = self.lib_version.decode("latin-1")
+        user = self.user.name.decode("latin-1")
         return (
             f"id={self.id} addr={self.address.decode()}"
             f" laddr={self.local_address.decode()} fd={sock.fileno()} name={name}"
@@ -323,7 +327,7 @@ class Connection(asyncio.Protocol):
             f" multi-mem={self.queued_bytes} rbs=0 rbp=0 obl=0 oll=0"
             f" omem={self.output.size_bytes()} tot-mem=0 events=r"
             f" cmd={self._server.command_name(self.last_request)}"
-            f" user={self.user} redir=-1 resp={self.resp}"
+            f" user={user} redir=-1 resp={self.resp}"
             f" lib-name={lib_name} lib-ver={lib_version}"
         ).encode("latin-1")
 

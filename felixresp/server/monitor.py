@@ -1,7 +1,7 @@
 """What MONITOR shows: every command that runs, before it does; its own after.
 
-Commands of an open MULTI are shown when EXEC runs them. Passwords, and commands
-of administrators, are not shown.
+Commands of an open MULTI are shown when EXEC runs them. Passwords, commands of
+administrators and what is refused for want of rights are not shown.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..commands.command import Flags, find
 from ..commands.context import Context
 from ..commands.errors import CommandError
+from ..commands.permission import is_refused
 from ..commands.table import COMMANDS
 from ..protocol.reply import Simple
 
@@ -54,7 +55,7 @@ def _lines(ctx: Context, request: Sequence[bytes]) -> Iterator[Simple]:
         command = find(COMMANDS, request)
     except CommandError:
         return
-    if Flags.ADMIN in command.flags:
+    if Flags.ADMIN in command.flags or is_refused(ctx, command, request):
         return
     if client.queued is not None:
         if not command.immediate:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import sys
 import traceback
 from collections import Counter, deque
@@ -50,6 +51,7 @@ from .info import describe_server
 from .listener import Listener
 from .schedule import TICK_MS, Schedule
 from .turn import Turn
+from .users_file import open_users
 
 _COLD_READS_MAX = 1000  # times one request may be dispatched again
 _STOP_S = 5.0  # how long a clean stop waits for replies to become durable
@@ -81,6 +83,8 @@ class Server:
     ) -> None:
         loop = asyncio.get_running_loop()
         self.settings = settings
+        self.users, self.users_file = open_users(settings)
+        self.random_bytes = secrets.token_bytes
         self.store = store
         self.clock = clock
         self.keyspace = Keyspace(settings)
@@ -400,6 +404,7 @@ class Server:
             case Reset():
                 connection.monitoring = False
                 self._monitors.pop(connection.id, None)
+                connection.distrust()
             case Kill():
                 self._kill(effect, connection)
             case Shutdown():

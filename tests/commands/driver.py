@@ -13,6 +13,9 @@ from typing import Any
 
 from felixresp.commands.context import Answer, Context
 from felixresp.commands.dispatch import dispatch
+from felixresp.commands.rights import User
+from felixresp.commands.table import COMMANDS
+from felixresp.commands.users import Users
 from felixresp.config import Settings
 from felixresp.engine.changes import Change
 from felixresp.engine.errors import NotResident
@@ -30,11 +33,10 @@ NOW_MS = 1_600_000_000_000
 class FakeClient:
     """One connection's state."""
 
+    user: User
     id: int = 1
     db: int = 0
     resp: int = 2
-    user: str = "default"
-    authenticated: bool = True
     name: bytes = b""
     lib_name: bytes = b""
     lib_version: bytes = b""
@@ -55,16 +57,35 @@ class FakeClient:
 
 
 @dataclass(slots=True)
+class FakeFile:
+    """The ACL file; None while there is none."""
+
+    data: bytes | None = None
+
+    def read(self) -> bytes:
+        if self.data is None:
+            raise OSError(2, "No such file or directory")
+        return self.data
+
+    def write(self, data: bytes) -> None:
+        if self.data is None:
+            raise OSError(13, "Permission denied")
+        self.data = data
+
+
+@dataclass(slots=True)
 class FakeServer:
     """What handlers ask of the server, and what they asked it to do."""
 
     settings: Settings
+    users: Users
     connected: list[FakeClient] = field(default_factory=list)
     unblocked: list[tuple[int, bool]] = field(default_factory=list)
     loaded: list[NotResident] = field(default_factory=list)
     resets: int = 0
     full: bool = False
     shelf: dict[Node, tuple[bytes, bytes]] = field(default_factory=dict)
+    users_file: FakeFile = field(default_factory=FakeFile)
 
     def info(self) -> Mapping[str, Mapping[str, object]]:
         return {
@@ -82,6 +103,9 @@ class FakeServer:
     def reset_statistics(self) -> None:
         self.resets += 1
 
+    def random_bytes(self, count: int, /) -> bytes:
+        return bytes(at % 256 for at in range(count))
+
     def load(self, missing: NotResident) -> None:
         self.loaded.append(missing)
         for node in missing.nodes:
@@ -95,7 +119,7 @@ class Driver:
     def __init__(self) -> None:
         self.settings = Settings()
         self.keyspace = Keyspace(self.settings)
-        self.server = FakeServer(self.settings)
+        self.server = FakeServer(self.settings, Users(COMMANDS, self.settings))
         self.now_ms = NOW_MS
         self.wall_ms = WALL_MS
         self.changes: list[Change] = []  # of the last command
@@ -103,9 +127,19 @@ class Driver:
 
     def connect(self) -> FakeClient:
         number = len(self.server.connected) + 1
-        client = FakeClient(id=number, address=b"127.0.0.1:%d" % (50000 + number))
+        client = FakeClient(
+            self.server.users.newcomer(),
+            id=number,
+            address=b"127.0.0.1:%d" % (50000 + number),
+        )
         self.server.connected.append(client)
         return client
+
+    def require_password(self, password: str) -> None:
+        """From the start, so that the client has not signed in."""
+        self.settings.requirepass = password
+        self.server.users.require_password()
+        self.client.user = self.server.users.newcomer()
 
     def context(self, client: FakeClient | None = None) -> Context:
         return Context(
@@ -165,3 +199,8 @@ class Driver:
         for line in lines.strip().splitlines():
             answer = self.run(line.strip())
             assert not isinstance(answer, Error), (line, answer)
+
+    def script_as(self, client: FakeClient, lines: str) -> None:
+        own, self.client = self.client, client
+        self.script(lines)
+        self.client = own

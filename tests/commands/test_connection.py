@@ -39,12 +39,11 @@ def test_hello_without_arguments_keeps_the_protocol(driver: Driver) -> None:
 
 
 def test_hello_signs_in_and_names_the_connection(driver: Driver) -> None:
-    driver.settings.requirepass = "secret"
-    driver.client.authenticated = False
+    driver.require_password("secret")
 
     driver.run("hello 3 setname me auth default secret")
 
-    assert driver.client.authenticated
+    assert driver.client.user is driver.server.users.default
     assert (driver.client.name, driver.client.resp) == (b"me", 3)
 
 
@@ -74,23 +73,21 @@ def test_hello_that_fails_changes_nothing(driver: Driver) -> None:
 
 
 def test_hello_without_signing_in_says_how(driver: Driver) -> None:
-    driver.settings.requirepass = "secret"
-    driver.client.authenticated = False
+    driver.require_password("secret")
 
     assert driver.error("HELLO 3").startswith("NOAUTH HELLO must be called with")
     assert driver.error("HELLO 4") == "NOPROTO unsupported protocol version"
 
 
 def test_auth_takes_the_password_of_the_one_user(driver: Driver) -> None:
-    driver.settings.requirepass = "secret"
-    driver.client.authenticated = False
+    driver.require_password("secret")
 
     assert driver.error("AUTH nope") == WRONGPASS
     assert driver.error("AUTH nobody secret") == WRONGPASS
-    assert not driver.client.authenticated
+    assert driver.client.user is driver.server.users.guest
     assert driver.run("AUTH secret") == OK
     assert driver.run("AUTH default secret") == OK
-    assert driver.client.authenticated
+    assert driver.client.user is driver.server.users.default
     assert driver.error("AUTH a b c") == "ERR syntax error"
 
 
@@ -120,7 +117,7 @@ def test_quit_answers_before_it_closes(driver: Driver) -> None:
 
 
 def test_reset_makes_the_connection_new(driver: Driver) -> None:
-    driver.settings.requirepass = "secret"
+    driver.run("CONFIG SET requirepass secret")
     for line in ("HELLO 3 SETNAME me", "SELECT 3", "WATCH a", "MULTI", "PING"):
         driver.run(line)
 
@@ -132,7 +129,7 @@ def test_reset_makes_the_connection_new(driver: Driver) -> None:
     client = driver.client
     assert (client.db, client.resp, client.name) == (0, 2, b"")
     assert (client.queued, client.watched) == (None, {})
-    assert not client.authenticated
+    assert client.user is driver.server.users.guest
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,7 @@ def test_the_spellings_kept_are_bounded(
 
 
 def test_a_client_that_has_not_signed_in_may_only_do_so(driver: Driver) -> None:
-    driver.settings.requirepass = "secret"
-    driver.client.authenticated = False
+    driver.require_password("secret")
 
     assert driver.error("GET a") == "NOAUTH Authentication required."
     assert driver.error("MULTI") == "NOAUTH Authentication required."
@@ -99,7 +98,7 @@ def test_a_client_that_has_not_signed_in_may_only_do_so(driver: Driver) -> None:
 
 
 def test_without_a_password_nobody_signs_in(driver: Driver) -> None:
-    driver.client.authenticated = False
+    driver.client.user = driver.server.users.guest  # came while there was one
 
     assert driver.run("GET a") is None
 
