@@ -29,6 +29,11 @@ from .users import BadUsersFile, is_user_name
 _BITS = 256
 _BITS_MAX = 4096
 _LOG_COUNT = 10
+_NEEDS = {
+    Reason.COMMAND: b"run the '%b' command",
+    Reason.KEY: b"access the '%b' key",
+    Reason.GROUP: b"access the '%b' group",
+}
 
 _HELP = (
     b"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -103,17 +108,12 @@ def dryrun(ctx: Context, args: Args) -> Reply:
     if not command.accepts(len(request)):
         raise wrong_arity(command.name)
     found = user.check(command, request)
-    match found.reason if found else None:
-        case None:
-            return OK
-        case Reason.COMMAND:
-            what = b"run the '%b' command"
-        case Reason.KEY:
-            what = b"access the '%b' key"
-        case Reason.GROUP:
-            what = b"access the '%b' group"
-    assert found is not None
-    return b"User %b has no permissions to " % name + what % found.word
+    if found is None:
+        return OK
+    return b"User %b has no permissions to %b" % (
+        name,
+        _NEEDS[found.reason] % found.word,
+    )
 
 
 def genpass(ctx: Context, args: Args) -> Reply:

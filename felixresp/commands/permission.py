@@ -28,13 +28,10 @@ def check_rights(ctx: Context, command: Command, request: Sequence[bytes]) -> No
     found = _refusal(ctx, command, request)
     if found is None:
         return
-    match found.reason:
-        case Reason.COMMAND:
-            raise no_command_right(ctx.user, found.word)
-        case Reason.KEY:
-            raise CommandError(NO_KEY_RIGHT)
-        case Reason.GROUP:
-            raise CommandError(NO_GROUP_RIGHT)
+    if found.reason is Reason.COMMAND:
+        raise no_command_right(ctx.user, found.word)
+    is_key = found.reason is Reason.KEY
+    raise CommandError(NO_KEY_RIGHT if is_key else NO_GROUP_RIGHT)
 
 
 def still_refused(

@@ -6,6 +6,7 @@ more than ``acllog-max-len`` refusals, and of each word only its beginning.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -36,6 +37,7 @@ class Refusals:
         self._settings = settings
         self._newest_first: list[LoggedRefusal] = []
         self._number = 0
+        self.counts: Counter[bytes] = Counter()  # by reason, since the last RESETSTAT
 
     def newest(self, count: int) -> Iterator[LoggedRefusal]:
         return islice(self._newest_first, max(count, 0))
@@ -54,6 +56,7 @@ class Refusals:
     ) -> None:
         what = reason, context, word[:_WORD_BYTES_MAX], user[:_WORD_BYTES_MAX]
         log = self._newest_first
+        self.counts[reason] += 1
         for place, known in enumerate(log):
             same = (known.reason, known.context, known.word, known.user) == what
             if same and abs(wall_ms - known.updated_ms) <= _SAME_MS:

@@ -17,7 +17,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .glob import matches
+from .glob import matcher
 
 if TYPE_CHECKING:
     from .command import Command
@@ -55,7 +55,7 @@ class KeyPattern:
         return (
             (self.read or not read)
             and (self.write or not write)
-            and matches(self.pattern, key)
+            and matcher(self.pattern)(key)
         )
 
     def __bytes__(self) -> bytes:
@@ -70,7 +70,7 @@ class GroupPattern:
     group: bytes
 
     def covers(self, key: bytes, group: bytes) -> bool:
-        return matches(self.key, key) and matches(self.group, group)
+        return matcher(self.key)(key) and matcher(self.group)(group)
 
     def __bytes__(self) -> bytes:
         return b"group:%b/%b" % (self.key, self.group)

@@ -103,12 +103,18 @@ def _persistence(server: Server) -> Section:
 
 
 def _stats(server: Server) -> Section:
+    refused = server.users.refusals.counts
     return {
         "total_connections_received": server.connections_received,
         "total_commands_processed": server.commands_processed,
         "rejected_connections": server.connections_rejected,
         "unreadable_entries": server.cold.entries_lost,
         "total_error_replies": sum(server.errors.values()),
+        "acl_access_denied_auth": refused[b"auth"],
+        "acl_access_denied_cmd": refused[b"command"],
+        "acl_access_denied_key": refused[b"key"],
+        "acl_access_denied_channel": 0,
+        "acl_access_denied_group": refused[b"group"],
     }
 
 

@@ -482,6 +482,7 @@ class Server:
         self.commands_processed = 0
         self.connections_received = self.connections_rejected = 0
         self.errors.clear()
+        self.users.refusals.counts.clear()
 
     def command_name(self, request: Sequence[bytes]) -> str:
         """As CLIENT LIST shows the last command."""

@@ -5,7 +5,9 @@ What Redis has too is compared with real servers in conformance/cases/acl.txt.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from felixresp.protocol.reply import OK, Error
 
 from .driver import Driver
 
+DOCS = Path(__file__).parents[2] / "docs" / "acl.md"
 GROUP_COMMANDS = (
     "XREADGROUP GROUP {g} c STREAMS {k} >",
     "XREADGROUP COUNT 1 BLOCK 0 NOACK GROUP {g} c STREAMS {k} 0",
@@ -319,6 +322,24 @@ def test_a_command_in_the_short_way_is_refused_too(driver: Driver) -> None:
         == "NOPERM User u has no permissions to run the 'xreadgroup' command"
     )
     assert driver.error("XACK s g 1-1").startswith("NOPERM User u")
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="the docs are not beside the tests")
+def test_what_the_docs_show_is_so(driver: Driver) -> None:
+    lines = DOCS.read_text().splitlines()
+    session = [line for line in lines if line.startswith("    > ")]
+    answers = [driver.show(line[6:]) for line in session]
+
+    assert answers[:-1] == ["OK"] * (len(answers) - 1)
+    assert f'    "{answers[-1]}"' in lines
+    for category in ("consume", "manage"):
+        [row] = [line for line in lines if line.startswith(f"| `@{category}` |")]
+        named = re.findall(r"X[A-Z]+(?: [A-Z]+(?: and [A-Z]+|, [A-Z]+(?= and))*)?", row)
+        assert named
+        for words in named:
+            container, *inner = re.findall("[A-Z]+", words)
+            names = [f"{container}|{name}" for name in inner] or [container]
+            assert {n.lower() for n in names} <= set(driver.show(f"ACL CAT {category}"))
 
 
 def pairs(flat: list[Any]) -> dict[str, Any]:

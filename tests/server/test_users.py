@@ -142,6 +142,25 @@ def test_a_monitor_is_not_shown_what_was_refused(running: RunningServer) -> None
         assert reader.readline().endswith(b'"PING"\r\n')
 
 
+def test_info_counts_what_was_refused(running: RunningServer) -> None:
+    admin = running.connect()
+    admin.call(
+        "ACL", "SETUSER", "u", "on", "nopass", "+get", "+xack", "~s", "group:s/g"
+    )
+    peer = sign_in(running, "u")
+    for words in (("PING",), ("GET", "a"), ("XACK", "s", "h", "1-1")):
+        with pytest.raises(Refused):
+            peer.call(*words)
+
+    before = admin.call("INFO", "stats")
+    admin.call("CONFIG", "RESETSTAT")
+    after = admin.call("INFO", "stats")
+
+    for name in (b"cmd", b"key", b"group"):
+        assert b"acl_access_denied_%b:1\r\n" % name in before
+        assert b"acl_access_denied_%b:0\r\n" % name in after
+
+
 def test_genpass_is_never_the_same(running: RunningServer) -> None:
     client = running.connect()
 
