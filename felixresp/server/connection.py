@@ -302,6 +302,7 @@ class Connection(asyncio.Protocol):
         self._closing, self._at_rest = True, False
         self._requests.clear()
         self._backlog.clear()
+        self._parser = Parser(self._server.settings)  # what it held is free at once
         return self.output.drop()
 
     # --- what CLIENT shows

@@ -16,7 +16,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from ..commands.command import find
 from ..commands.context import (
     Answer,
     Block,
@@ -32,7 +31,6 @@ from ..commands.context import (
     Shutdown,
 )
 from ..commands.dispatch import dispatch
-from ..commands.errors import CommandError
 from ..commands.table import COMMANDS
 from ..config import Settings
 from ..engine.changes import Change, Renamed
@@ -253,7 +251,7 @@ class Server:
     def execute(self, connection: Connection, request: list[bytes]) -> None:
         """Run one request of a connection whose turn it is."""
         self.commands_processed += 1
-        connection.last_request = request
+        connection.last_request = request[:2]  # not all of a large one
         ctx = connection.context
         lines = monitor.feed(self._monitors, ctx, request) if self._monitors else ()
         try:
@@ -486,9 +484,7 @@ class Server:
 
     def command_name(self, request: Sequence[bytes]) -> str:
         """As CLIENT LIST shows the last command."""
-        if not request:
-            return "NULL"
-        try:
-            return find(COMMANDS, request).name.decode()
-        except CommandError:
-            return "NULL"
+        command = COMMANDS.get(request[0].lower()) if request else None
+        if command is not None and command.subcommands and len(request) > 1:
+            command = command.subcommands.get(request[1].lower())
+        return command.name.decode() if command is not None else "NULL"

@@ -9,6 +9,8 @@ import threading
 import pytest
 
 from felixresp.config import Settings
+from felixresp.server.connection import Connection
+from felixresp.server.server import Server
 from felixresp.storage.memory import MemoryStore
 from tests.server.running import RunningServer, read_to_end
 from tests.wire import Lost
@@ -271,3 +273,24 @@ def test_input_past_its_limit_ends_a_parked_client() -> None:
         with pytest.raises(OSError, match=r"reset|pipe"):
             client.sendall(flood)
         running.until_blocked(0)
+
+
+def test_a_client_that_is_idle_or_gone_keeps_nothing_large(
+    running: RunningServer,
+) -> None:
+    idle, gone = running.connect(), running.connect_raw()
+    idle.call("SET", "s", b"x" * 1_000_000)
+    gone.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\ns\r\n$1000000\r\n" + b"x" * 900_000)
+
+    def held(server: Server) -> list[Connection]:
+        return [c for c in server.connections() if c._parser._pieces]
+
+    running.until(held)
+    (connection,) = running.look(held)
+    gone.close()
+    running.until(lambda server: len(server.connections()) == 1)
+
+    assert not connection._parser._pieces
+    (connection,) = running.look(lambda server: server.connections())
+    assert sum(map(len, connection.last_request)) < 10
+    assert b"cmd=set" in running.look(lambda _: connection.describe(0))
