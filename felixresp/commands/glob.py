@@ -6,7 +6,6 @@ both lengths, whatever the pattern.
 
 from __future__ import annotations
 
-<<<<<<< ours
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -55,23 +54,6 @@ def _one_of(taken: list[int]) -> bytes:
     if len(taken) == 1:
         return re.escape(bytes(taken))
     return b"[%b]" % b"".join(b"\\x%02x" % byte for byte in taken)
-=======
-from collections.abc import Callable
-from functools import lru_cache, partial
-
-_SPECIAL = frozenset(b"*?[\\")
-
-
-@lru_cache(maxsize=1024)
-def matcher(pattern: bytes) -> Callable[[bytes], bool]:
-    """``matches`` for a pattern that is asked often: most are a name or a prefix."""
-    if _SPECIAL.isdisjoint(pattern):
-        return partial(bytes.__eq__, pattern)
-    if pattern[-1:] == b"*" and _SPECIAL.isdisjoint(pattern[:-1]):
-        prefix = pattern[:-1]
-        return lambda text: text.startswith(prefix)
-    return partial(matches, pattern)
->>>>>>> theirs
 
 
 def matches(pattern: bytes, text: bytes) -> bool:

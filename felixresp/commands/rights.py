@@ -55,7 +55,7 @@ class KeyPattern:
         return (
             (self.read or not read)
             and (self.write or not write)
-            and matcher(self.pattern)(key)
+            and bool(matcher(self.pattern)(key))
         )
 
     def __bytes__(self) -> bytes:
@@ -70,7 +70,7 @@ class GroupPattern:
     group: bytes
 
     def covers(self, key: bytes, group: bytes) -> bool:
-        return matcher(self.key)(key) and matcher(self.group)(group)
+        return bool(matcher(self.key)(key) and matcher(self.group)(group))
 
     def __bytes__(self) -> bytes:
         return b"group:%b/%b" % (self.key, self.group)

@@ -47,11 +47,7 @@ def test_a_pattern_matches_as_in_redis(
     pattern: bytes, text: bytes, expected: bool
 ) -> None:
     assert matches(pattern, text) is expected
-<<<<<<< ours
     assert bool(matcher(pattern)(text)) is expected
-=======
-    assert matcher(pattern)(text) is expected
->>>>>>> theirs
 
 
 def recursive(pattern: bytes, text: bytes) -> bool:
@@ -80,7 +76,6 @@ def test_a_hostile_pattern_takes_no_exponential_time() -> None:
     assert not matches(b"*a" * 200 + b"b", b"a" * 2000)
 
 
-<<<<<<< ours
 @given(
     st.lists(st.sampled_from(b"ab*?[]^-\\\n\xff."), max_size=70).map(bytes),
     st.lists(st.sampled_from(b"ab[]^-\\\n\xff."), max_size=12).map(bytes),
@@ -93,11 +88,3 @@ def test_a_matcher_does_not_try_every_way_to_place_its_stars() -> None:
     match = matcher(b"*a" * 30 + b"b")
 
     assert not match(b"a" * 100_000)
-=======
-_FEW = st.text("ab*?[", max_size=4).map(str.encode)
-
-
-@given(_FEW, st.text("ab*", max_size=4).map(str.encode))
-def test_the_short_way_matches_as_the_long_one(pattern: bytes, text: bytes) -> None:
-    assert matcher(pattern)(text) is matches(pattern, text)
->>>>>>> theirs
