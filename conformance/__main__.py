@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import runner
+from . import runner, servers
 from .servers import ServerDidNotStart
 
 
@@ -17,6 +17,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--resp", type=int, choices=(2, 3), action="append")
+    parser.add_argument(
+        "--mode",
+        choices=servers.MODES,
+        default=servers.LEASE,
+        help="of felixresp's groups: those of mode redis are as in Redis",
+    )
     parser.add_argument(
         "--self-check",
         action="store_true",
@@ -30,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             urls=options.url,
             self_check=options.self_check,
             only=options.only,
+            mode=options.mode,
             protocols=options.resp or runner.PROTOCOLS,
         )
     except ServerDidNotStart as error:

@@ -1,7 +1,8 @@
 """The declared differences: divergences.toml, read and looked up.
 
 A difference that no declaration covers is a defect. ``against`` limits a
-declaration to one reference (a version's beginning, or ``golden``).
+declaration to one reference (a version's beginning, or ``golden``), ``mode`` to
+felixresp with groups of that mode: what a lease does differently, mode redis may not.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Divergence:
     case: re.Pattern[str]
     command: re.Pattern[str]
     against: tuple[str, ...]
+    mode: str  # of the groups; empty: both
     reason: str
 
     def covers(self, case: str, command: str, against: str) -> bool:
@@ -43,18 +45,21 @@ class Divergence:
         )
 
 
-def load(path: Path = DIVERGENCES) -> list[Divergence]:
+def load(path: Path = DIVERGENCES, mode: str = "") -> list[Divergence]:
+    """Those that hold in this mode; without one, all."""
     rows = tomllib.loads(path.read_text()).get("divergence", [])
-    return [
+    declared = [
         Divergence(
             kind=Kind(row["type"]),
             case=re.compile(row.get("case", ".*"), re.DOTALL),
             command=re.compile(row.get("command", ".*"), re.DOTALL),
             against=tuple(row.get("against", ())),
+            mode=row.get("mode", ""),
             reason=row["reason"],
         )
         for row in rows
     ]
+    return [d for d in declared if not mode or d.mode in ("", mode)]
 
 
 def explain(

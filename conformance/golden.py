@@ -108,9 +108,14 @@ def _by_place(
     return placed
 
 
-def run(directory: Path, target: Target, protocols: Sequence[int]) -> bool:
+def run(
+    directory: Path,
+    target: Target,
+    protocols: Sequence[int],
+    mode: str = servers.LEASE,
+) -> bool:
     """Compare in each protocol; True where nothing is unexplained."""
-    declared = divergences.load()
+    declared = divergences.load(mode=mode)
     explained = True
     for protocol in protocols:
         name = f"redis-8.8-resp{protocol}.txt"
@@ -132,6 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--golden", type=Path, default=DEFAULT_GOLDEN)
     parser.add_argument("--port", type=int, help="of a running server; else one starts")
     parser.add_argument("--resp", type=int, choices=PROTOCOLS, action="append")
+    parser.add_argument("--mode", choices=servers.MODES, default=servers.LEASE)
     options = parser.parse_args(argv)
     if not (options.golden / "record.py").exists():
         parser.error(f"no recording in {options.golden}: name it with --golden DIR")
@@ -140,8 +146,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             if options.port:
                 target = servers.target("server", "127.0.0.1", options.port)
             else:
-                target = stack.enter_context(servers.felixresp())
-            explained = run(options.golden, target, options.resp or PROTOCOLS)
+                target = stack.enter_context(servers.felixresp(options.mode))
+            protocols = options.resp or PROTOCOLS
+            explained = run(options.golden, target, protocols, options.mode)
     except ServerDidNotStart as error:
         print(error, file=sys.stderr)
         return 2

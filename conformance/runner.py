@@ -1,6 +1,7 @@
 """Runs every case on every server and compares the replies, byte for byte.
 
-The first reference is the authority: the errors written in the cases are its.
+The first reference is the authority: the errors written in the cases are its, but
+for those of commands that only felixresp has.
 What a case says may differ is masked before (the marks of wire.canonical): so are
 the fields of XINFO STREAM that are newer than the authority.
 """
@@ -98,16 +99,20 @@ def compare(
     cases: Sequence[Case],
     declared: Sequence[Divergence],
     protocols: Sequence[int] = PROTOCOLS,
+    own_errors: bool = False,
 ) -> Report:
-    """Every subject beside every reference."""
+    """Every subject beside every reference; with ``own_errors`` the subjects must
+    also give those errors that the cases say are felixresp's."""
     report = Report()
     for protocol in protocols:
         wanted = [_play_all(cases, target, protocol) for target in references]
         for target, seen in zip(references, wanted, strict=True):
             if target.version.startswith(AUTHORITY):
-                report.wrong_errors += _wrong_errors(cases, seen, protocol)
+                report.wrong_errors += _wrong_errors(cases, seen, protocol, "error")
         for subject in subjects:
             got = _play_all(cases, subject, protocol)
+            if own_errors:
+                report.wrong_errors += _wrong_errors(cases, got, protocol, "own_error")
             for target, seen in zip(references, wanted, strict=True):
                 comparison = Comparison(subject.name, target.name, protocol)
                 _compare(comparison, cases, got, seen, declared, target.version)
@@ -152,17 +157,18 @@ def _compare(
 
 
 def _wrong_errors(
-    cases: Sequence[Case], seen: Sequence[list[Seen]], protocol: int
+    cases: Sequence[Case], seen: Sequence[list[Seen]], protocol: int, kind: str
 ) -> list[str]:
-    """Cases whose written error is not what the authority says."""
-    return [
-        f"{case.name} (line {step.line}, RESP{protocol}): the case says {step.error},"
-        f" the reference {reply.raw[:200]!r}"
-        for case, replies in zip(cases, seen, strict=True)
-        for step, reply in zip(case.steps, replies, strict=True)
-        if step.error is not None
-        and reply.raw.split(b"\r\n")[0].rstrip() != step.error.encode()
-    ]
+    """Cases whose written error, of the one ``kind``, is not what was answered."""
+    found = []
+    for case, replies in zip(cases, seen, strict=True):
+        for step, reply in zip(case.steps, replies, strict=True):
+            error: str | None = getattr(step, kind)
+            given = reply.raw.split(b"\r\n")[0].rstrip()
+            if error is not None and given != error.encode():
+                place = f"{case.name} (line {step.line}, RESP{protocol})"
+                found.append(f"{place}: the case says {error}, not {given[:200]!r}")
+    return found
 
 
 def report_to(report: Report, declared: Sequence[Divergence], print_: Print) -> bool:
@@ -193,15 +199,16 @@ def run(
     urls: Sequence[str] = (),
     self_check: bool = False,
     only: str = "",
+    mode: str = servers.LEASE,
     protocols: Sequence[int] = PROTOCOLS,
     print_: Print = print,
 ) -> bool:
     """Start the servers (or use the URLs), run, print; True if all is explained.
 
     ``self_check`` puts a second authority in felixresp's place; ``only`` keeps the
-    cases whose name contains it.
+    cases whose name contains it. ``mode`` is that of felixresp's groups.
     """
-    declared = divergences.load()
+    declared = divergences.load(mode=mode)
     cases = [case for case in script.load() if only in case.name]
     with ExitStack() as stack:
         if urls:
@@ -211,12 +218,18 @@ def run(
             references = _start_references(stack, print_)
             if not references:
                 return False
-            subject = _second_authority() if self_check else servers.felixresp()
+            subject = _second_authority() if self_check else servers.felixresp(mode)
             subjects = [stack.enter_context(subject)]
         report = compare(
-            subjects, references, cases=cases, declared=declared, protocols=protocols
+            subjects,
+            references,
+            cases=cases,
+            declared=declared,
+            protocols=protocols,
+            own_errors=mode == servers.LEASE and not (urls or self_check),
         )
-    unused_are_told = [] if only or urls or self_check else declared
+    whole = not (only or urls or self_check)
+    unused_are_told = declared if whole else []
     return report_to(report, unused_are_told, print_)
 
 

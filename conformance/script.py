@@ -12,6 +12,7 @@ A file is one family. ``== sentence`` starts a case; each other line is a step:
     a sends 2: "PING\\r\\nPING\\r\\n"    raw bytes; two replies are read
     b is closed                 by the server
       -ERR syntax error         the error the command above must give (on 8.2)
+      own -ERR syntax error     ... or felixresp, where 8.2 does not know the command
       fields loading= uptime_in_seconds     compare only these fields of the text above
 
 Arguments are split at spaces; "..." holds any bytes (\\n \\r \\t \\" \\\\ \\xHH).
@@ -69,7 +70,8 @@ class Step:
     text: str
     marks: str = ""
     replies: int = 1
-    error: str | None = None
+    error: str | None = None  # the authority's
+    own_error: str | None = None  # felixresp's
     fields: tuple[str, ...] = ()
     line: int = 0
 
@@ -166,6 +168,8 @@ def _with_note(step: Step, note: str) -> Step:
     word, _, rest = note.partition(" ")
     if word == "fields":
         return replace(step, fields=tuple(rest.split()))
+    if word == "own":
+        return replace(step, own_error=rest)
     return replace(step, error=note)
 
 

@@ -19,6 +19,8 @@ from .wire import Connection, ConnectionClosed, NoReply
 
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
+LEASE = "lease"
+MODES = (LEASE, "redis")
 DEBIAN_SERVER = Path("/usr/bin/redis-server")
 
 
@@ -84,11 +86,12 @@ def redis(server: Path, name: str, *flags: str) -> Iterator[Target]:
 
 
 @contextmanager
-def felixresp() -> Iterator[Target]:
+def felixresp(mode: str = LEASE) -> Iterator[Target]:
+    """``mode`` is the mode of groups that are created."""
     with _directory() as directory:
         port = _free_port()
         command = [sys.executable, "-m", "felixresp", "--port", str(port)]
-        command += ["--dir", directory, "--durability", "none"]
+        command += ["--dir", directory, "--durability", "none", "--group-mode", mode]
         with _running(command, "felixresp", port):
             yield target("felixresp", "127.0.0.1", port)
 

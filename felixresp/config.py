@@ -9,13 +9,20 @@ A setting has one name in three places: ``CONFIG GET/SET name``, the flag
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 MiB = 1024 * 1024
 _HUGE = 2**63 - 1
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _MEMORY = re.compile(r"(\d{1,19})([kmg]?b?)")
+_BACKOFF = re.compile(
+    r"none|fixed MS|linear MS MS|exponential MS FACTOR MS( JITTER)?".replace(
+        "MS", r"[0-9]{1,12}"
+    )
+    .replace("FACTOR", r"[0-9]{1,3}([.][0-9]{1,6})?")
+    .replace("JITTER", r"(0|1|0?[.][0-9]{1,6})")
+)
 _UNITS = {
     "": 1,
     "b": 1,
@@ -64,10 +71,8 @@ class Setting:
                 names = ", ".join(self.choices)
                 msg = f"argument(s) must be one of the following: {names}"
                 return _choice(text, self.choices, msg)
-            case "durability":
-                return _durability(text)
             case _:
-                return text
+                return _TEXTS[self.kind](text)
 
     def _within(self, value: int) -> int:
         if not self.low <= value <= self.high:
@@ -104,7 +109,8 @@ _ROWS = (
     Setting("stream-node-max-entries", "int", 100, 0, 65535),
     Setting("stream-idmp-duration", "int", 100, 1, 86400),
     Setting("stream-idmp-maxsize", "int", 100, 1, 10000),
-    Setting("group-mode", "enum", "lease", choices=("lease",)),
+    Setting("group-mode", "enum", "lease", choices=("lease", "redis")),
+    Setting("group-auto-create", "bool", "no"),
     Setting("group-visibility-timeout-ms", "int", 30_000, 1, 10**12),
     Setting("group-max-visibility-ms", "int", 43_200_000, 1, 10**12),
     Setting("group-max-attempts", "int", 5, 0, 2**31 - 1),
@@ -115,6 +121,13 @@ _ROWS = (
     Setting("group-max-dead-letters", "int", 100_000, 1, 2**31 - 1),
     Setting("group-max-acked-ahead-ranges", "int", 65_536, 1, 2**31 - 1),
     Setting("group-learn-visibility", "bool", "yes"),
+    Setting("group-backoff", "backoff", "none"),
+    Setting("group-lapse-backoff", "backoff", "none"),
+    Setting("group-durable-claims", "bool", "no"),
+    Setting("group-claims-follow", "enum", "timer", choices=("timer", "connection")),
+    Setting("group-follow-max-ms", "int", 3_600_000, 1, 10**12),
+    Setting("group-disconnect-grace-ms", "int", -1, -1, 10**12),
+    Setting("group-consumer-expiry-ms", "int", 86_400_000, 1, 10**12),
 )
 # fmt: on
 
@@ -158,7 +171,15 @@ class Settings:
     group_max_poll_bytes: int
     group_max_dead_letters: int
     group_max_acked_ahead_ranges: int
+    group_auto_create: str
     group_learn_visibility: str
+    group_backoff: str
+    group_lapse_backoff: str
+    group_durable_claims: str
+    group_claims_follow: str
+    group_follow_max_ms: int
+    group_disconnect_grace_ms: int
+    group_consumer_expiry_ms: int
 
     def __init__(self, **values: Value) -> None:
         for row in SETTINGS.values():
@@ -229,3 +250,21 @@ def _durability(text: str) -> str:
         return f"interval {int(rest)}"
     msg = "argument must be 'always', 'interval MS' (1 to 60000) or 'none'"
     raise InvalidSetting(msg)
+
+
+def _backoff(text: str) -> str:
+    policy = " ".join(text.lower().split())
+    if _BACKOFF.fullmatch(policy):
+        return policy
+    msg = (
+        "argument must be 'none', 'fixed MS', 'linear MS MAX' or"
+        " 'exponential MS FACTOR MAX [JITTER 0 to 1]'"
+    )
+    raise InvalidSetting(msg)
+
+
+_TEXTS: Mapping[str, Callable[[str], str]] = {
+    "durability": _durability,
+    "backoff": _backoff,
+    "text": str,
+}

@@ -23,7 +23,6 @@ REQUIRED: dict[str, Any] = tomllib.loads(
 )
 CASES = script.load()
 COMMANDS = script.commands(CASES)
-LATER_COMMANDS = {"XDELEX", "XACKDEL", "XNACK", "XCFGSET", "XIDMPRECORD"}
 
 
 def is_named(command: str, words: list[str]) -> bool:
@@ -62,10 +61,11 @@ def test_every_error_text_of_a_command_has_a_case(command: str) -> None:
     texts = REQUIRED["errors"][command]
 
     shown = {
-        step.error[1:]
+        error[1:]
         for case in CASES
         for step in case.steps
-        if step.error and is_named(command, step.words)
+        for error in (step.error, step.own_error)
+        if error and is_named(command, step.words)
     }
 
     assert [text for text in texts if not fnmatch.filter(shown, _glob(text))] == []

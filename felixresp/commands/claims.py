@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from ..engine.claims import ack, consumer_named, learn
+from ..engine.claims import learn
 from ..engine.group import Group
-from ..engine.handouts import Consumer
+from ..engine.handouts import Consumer, Member
 from ..engine.ids import EntryID, InvalidID, format_id, parse_id
+from ..engine.members import member_named
+from ..engine.settle import ack
 from ..engine.stream import Stream
 from ..engine.takeover import ClaimOptions, autoclaim, claim
 from ..protocol.reply import NIL_ARRAY, Entries, Reply
@@ -16,7 +20,6 @@ from .context import UNCOMMON, Context, Uncommon
 from .errors import (
     COUNT_NOT_POSITIVE,
     COUNT_TOO_HIGH,
-    INVALID_ID,
     SYNTAX,
     CommandError,
     bad_min_idle,
@@ -25,6 +28,7 @@ from .errors import (
     no_group,
 )
 from .ranges import end_id, start_id
+from .receipts import settled_mark, standing_ids
 
 _ACK_WORDS_MIN = 4
 _AUTOCLAIM_COUNT = 100
@@ -34,17 +38,14 @@ _PENDING_WORDS_MAX = 9
 
 
 def xack(ctx: Context, args: Args) -> Reply:
-    """XACK key group id [id ...]"""
+    """XACK key group <id | receipt> [<id | receipt> ...]"""
     words = args.words
     stream = ctx.keyspace.stream(ctx.client.db, words[1])
-    group = stream.groups.get(words[2]) if stream else None
+    group = stream.group(words[2]) if stream else None
     if group is None:
         return 0
-    try:
-        ids = [parse_id(word) for word in words[3:]]
-    except InvalidID:
-        raise CommandError(INVALID_ID) from None
-    return ack(group, ids)
+    marks = [settled_mark(word) for word in words[3:]]
+    return ack(group, standing_ids(group, marks, ctx.now_ms))
 
 
 def xack_plain(ctx: Context, words: Sequence[bytes]) -> Reply | Uncommon:
@@ -52,7 +53,7 @@ def xack_plain(ctx: Context, words: Sequence[bytes]) -> Reply | Uncommon:
     if len(words) < _ACK_WORDS_MIN:
         return UNCOMMON
     stream = ctx.keyspace.get(ctx.client.db, words[1])
-    group = stream.groups.get(words[2]) if type(stream) is Stream else None
+    group = stream.group(words[2]) if type(stream) is Stream else None
     if group is None:
         return UNCOMMON
     try:
@@ -98,11 +99,23 @@ def xclaim(ctx: Context, args: Args) -> Reply:
     min_idle_ms = max(args.int(error=bad_min_idle(b"XCLAIM")), 0)
     ids = _leading_ids(args)
     options = _claim_options(ctx, args, min_idle_ms)
-    consumer = consumer_named(group, name, ctx.now_ms)
-    taken = claim(group, consumer, ids, options, ctx.now_ms, ctx.client.id)
-    claimed = dict(zip(taken.ids, taken.entries, strict=True))
-    ids = [id_ for id_ in ids if id_ in claimed]  # an ID given twice is shown twice
-    return _claimed(ids, [claimed[id_] for id_ in ids], just_id=options.just_id)
+    member = _member(ctx, group, name)
+    found: list[dict[EntryID, bytes]] = []
+    for some in _rounds(ids):
+        where = ctx.now_ms, ctx.client.id
+        step = partial(claim, group, member, some, options, *where)
+        taken = ctx.at_once(step) if found else step()
+        found.append(dict(zip(taken.ids, taken.entries, strict=True)))
+    times: Counter[EntryID] = Counter()
+    shown: list[EntryID] = []
+    entries: list[bytes] = []
+    for id_ in ids:
+        claimed = found[times[id_]]
+        times[id_] += 1
+        if id_ in claimed:
+            shown.append(id_)
+            entries.append(claimed[id_])
+    return _claimed(shown, entries, just_id=options.just_id)
 
 
 def xautoclaim(ctx: Context, args: Args) -> Reply:
@@ -125,11 +138,11 @@ def xautoclaim(ctx: Context, args: Args) -> Reply:
     if count * _COUNT_BYTES > _MEMORY_BYTES_MAX:
         raise CommandError(COUNT_TOO_HIGH)
 
-    consumer = consumer_named(group, name, ctx.now_ms)
+    member = _member(ctx, group, name)
     learn(group, min_idle_ms, ctx.now_ms)
     taken = autoclaim(
         group,
-        consumer,
+        member,
         start,
         ctx.now_ms,
         min_idle_ms=min_idle_ms,
@@ -146,10 +159,15 @@ def xautoclaim(ctx: Context, args: Args) -> Reply:
 
 def _group(ctx: Context, key: bytes, name: bytes) -> Group:
     stream = ctx.keyspace.stream(ctx.client.db, key)
-    group = stream.groups.get(name) if stream else None
+    group = stream.group(name) if stream else None
     if group is None:
         raise no_group(key, name)
     return group
+
+
+def _member(ctx: Context, group: Group, name: bytes) -> Member:
+    client = ctx.client
+    return member_named(group, name, ctx.now_ms, client.id, client.user.name)
 
 
 def _summary(group: Group) -> Reply:
@@ -184,6 +202,18 @@ def _pending_row(
     if idle_ms < min_idle_ms:
         return None
     return [format_id(id_), handout.consumer.name, idle_ms, deliveries]
+
+
+def _rounds(ids: Sequence[EntryID]) -> Sequence[Sequence[EntryID]]:
+    """One that is given twice is claimed twice, as in Redis."""
+    rounds: list[list[EntryID]] = [[]]
+    times: Counter[EntryID] = Counter()
+    for id_ in ids:
+        if times[id_] == len(rounds):
+            rounds.append([])
+        rounds[times[id_]].append(id_)
+        times[id_] += 1
+    return rounds
 
 
 def _leading_ids(args: Args) -> Sequence[EntryID]:

@@ -109,6 +109,7 @@ def reset(ctx: Context, _args: Args) -> Answer:
     client.db = 0
     client.resp = 2
     client.name = b""
+    ctx.keyspace.detach(client.id, ctx.now_ms)
     client.user = ctx.server.users.newcomer()
     client.no_evict = client.no_touch = False
     return Outcome(Simple(b"RESET"), (Reset(),))
@@ -141,4 +142,5 @@ def _authenticate(ctx: Context, args: Args, name: bytes, password: bytes) -> Non
     if user is None:
         log_refusal(ctx, b"auth", args.words[0], name)
         raise CommandError(WRONG_PASSWORD)
+    ctx.keyspace.detach(ctx.client.id, ctx.now_ms)  # its claims are another's now
     ctx.client.user = user

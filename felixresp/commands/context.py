@@ -11,7 +11,7 @@ from ..config import Settings
 from ..engine.errors import NotResident
 from ..engine.ids import EntryID
 from ..engine.keyspace import Keyspace
-from ..protocol.reply import Reply
+from ..protocol.reply import NIL_ARRAY, Reply
 
 if TYPE_CHECKING:
     from .args import Args
@@ -107,6 +107,7 @@ class Context:
     wall_us: int = 0
     in_multi: bool = False  # nothing may block
     deadline_ms: int | None = None  # set when a blocked request runs again
+    again: bool = False  # a blocked request runs again
     frozen_ids: Sequence[int] | None = None  # what XREAD's $ meant when it blocked
     waiters_left: int = 1  # clients still waiting on this key and group, this one too
 
@@ -148,7 +149,7 @@ class Block:
     """Park the client; dispatch the same request again when a key is touched.
 
     ``deadline_ms`` on the ``now_ms`` clock, None for ever. At the deadline the
-    server answers NIL_ARRAY. ``group`` is the fair-waking queue in lease mode.
+    server answers ``timeout``. ``group`` is the fair-waking queue in lease mode.
     """
 
     keys: Sequence[bytes]  # of the client's database
@@ -156,6 +157,7 @@ class Block:
     frozen_ids: Sequence[int] | None = None
     group: bytes | None = None
     no_ack: bool = False  # what it gets takes no room under a cap
+    timeout: Reply = NIL_ARRAY
 
 
 class Close:

@@ -93,7 +93,7 @@ def help_(_ctx: Context, _args: Args) -> Reply:
 
 def _group(ctx: Context, key: bytes, name: bytes) -> Group:
     stream = ctx.keyspace.stream(ctx.client.db, key)
-    group = stream.groups.get(name) if stream else None
+    group = stream.group(name) if stream else None
     if group is None:
         raise no_group(key, name)
     return group

@@ -20,7 +20,7 @@ _WORD = re.compile(r"\[|\]|<|>|\||\.\.\.|[^\s\[\]<>|]+")
 # fmt: off
 _INTEGERS = frozenset((
     "client-id", "count", "entries-added", "entries-read", "index", "limit", "maxage",
-    "milliseconds", "min-idle-time", "ms", "protover", "seconds",
+    "milliseconds", "min-idle-time", "ms", "numids", "protover", "seconds",
 ))
 # fmt: on
 

@@ -276,7 +276,7 @@ def meaningless_id(id_: bytes) -> CommandError:
 
 
 def no_group(key: bytes, group: bytes) -> CommandError:
-    """XPENDING, XCLAIM, XAUTOCLAIM, XDLQ."""
+    """XPENDING, XCLAIM, XAUTOCLAIM, XDLQ, XNACK, XEXTEND, XPOLL, XEXPLAIN."""
     return CommandError(
         b"NOGROUP No such key '%b' or consumer group '%b'"
         % (printed(key), printed(group))
@@ -309,3 +309,39 @@ def bad_xclaim_option(word: bytes) -> CommandError:
 def bad_xclaim_value(option: bytes) -> bytes:
     """``option`` is IDLE, TIME or RETRYCOUNT."""
     return b"ERR Invalid %b option argument for XCLAIM" % option
+
+
+# XPOLL, XNACK, XEXTEND, XGROUP SEEK and CONFIG
+NOT_LEASED = (
+    b"ERR The group is in mode redis, which has no such command: XGROUP CONFIG SET key "
+    b"group mode lease"
+)
+NAME_LENGTH = b"ERR Group and consumer names must have 1 to 128 bytes"
+VISIBILITY_NOT_POSITIVE = b"ERR VISIBILITY must be > 0"
+BAD_NACK_MODE = b"ERR mode must be SILENT, FAIL, or FATAL"
+NUMIDS_NOT_POSITIVE = b"ERR numids must be a positive integer"
+NUMIDS_MISMATCH = b"ERR number of IDs doesn't match numids"
+IDS_EXPECTED = b"ERR syntax error, expected IDS keyword"
+BAD_RETRY_COUNT = b"ERR Invalid RETRYCOUNT value, must be >= 0"
+DELAY_NEGATIVE = b"ERR DELAY must be >= 0"
+DELAY_WITH_FATAL = b"ERR DELAY goes with SILENT or FAIL only"
+REASON_TOO_LONG = b"ERR REASON must have at most 1024 bytes"
+EXTEND_NOT_POSITIVE = b"ERR ms must be > 0"
+EXTEND_NEEDS_HOLDER = b"ERR XEXTEND needs receipts, or CONSUMER for plain IDs"
+SEEK_OUTSIDE = (
+    b"ERR The ID is outside the stream: it must be at least just below the oldest "
+    b"entry and at most the last ID"
+)
+
+
+def bad_xnack_option(word: bytes) -> CommandError:
+    return CommandError(b"ERR Unrecognized XNACK option '%b'" % shown(word))
+
+
+def unknown_group_setting(word: bytes) -> CommandError:
+    text = b"ERR Unknown group setting '%b': XGROUP CONFIG GET key group shows them all"
+    return CommandError(text % shown(word))
+
+
+def bad_group_setting(word: bytes, reason: bytes) -> CommandError:
+    return CommandError(b"ERR Group setting '%b': %b" % (shown(word), reason))

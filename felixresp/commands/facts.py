@@ -1,7 +1,7 @@
 # ruff: noqa: E501 (a row is one line)
 """What COMMAND DOCS tells of each command: one row each, beside the table's.
 
-``since`` is the Redis version that had it first, felixresp's own for XDLQ.
+``since`` is the Redis version that had it first, felixresp's own for its own verbs.
 """
 
 from __future__ import annotations
@@ -121,12 +121,19 @@ _ROWS = (
     ("xdlq|len", "0.1.0", "stream", "O(1)", "How many dead letters a group has."),
     ("xdlq|list", "0.1.0", "stream", "O(N) where N is the number of dead letters", "A group's dead letters, with their causes."),
     ("xdlq|redrive", "0.1.0", "stream", "O(N) where N is the number of dead letters", "Puts dead letters back in play."),
+    ("xexplain", "0.1.0", "stream", "O(log N)", "Why a group's cursor stands where it does, or what happened to an entry."),
+    ("xextend", "0.1.0", "stream", "O(log N) for every ID", "Gives claims more time."),
     ("xgroup", "5.0.0", "stream", "Depends on the subcommand", "Commands on consumer groups."),
+    ("xgroup|config", "0.1.0", "stream", "O(N) where N is the number of settings", "A group's own settings: shows or changes them."),
     ("xgroup|create", "5.0.0", "stream", "O(log N)", "Creates a group."),
     ("xgroup|createconsumer", "6.2.0", "stream", "O(1)", "Creates a consumer."),
     ("xgroup|delconsumer", "5.0.0", "stream", "O(N) where N is the number of its claims", "Deletes a consumer; what it held is handed out again."),
+    ("xgroup|describe", "0.1.0", "stream", "O(log N)", "Where a group stands, what it holds and what stands in its way."),
     ("xgroup|destroy", "5.0.0", "stream", "O(1)", "Deletes a group, its claims and dead letters."),
     ("xgroup|help", "5.0.0", "stream", "O(1)", "What XGROUP can do."),
+    ("xgroup|pause", "0.1.0", "stream", "O(1)", "Holds a group's polls back."),
+    ("xgroup|resume", "0.1.0", "stream", "O(1)", "Lets a paused group's polls go on."),
+    ("xgroup|seek", "0.1.0", "stream", "O(N) where N is the number of pending entries", "Moves a group to an ID or a time; every claim is void."),
     ("xgroup|setid", "5.0.0", "stream", "O(log N)", "Moves a group's place in the stream."),
     ("xinfo", "5.0.0", "stream", "Depends on the subcommand", "Facts about streams and groups."),
     ("xinfo|consumers", "5.0.0", "stream", "O(N) where N is the number of consumers", "Facts about a group's consumers."),
@@ -134,7 +141,9 @@ _ROWS = (
     ("xinfo|help", "5.0.0", "stream", "O(1)", "What XINFO can do."),
     ("xinfo|stream", "5.0.0", "stream", "O(1), or O(N) with FULL", "Facts about a stream."),
     ("xlen", "5.0.0", "stream", "O(1)", "The number of entries in a stream."),
+    ("xnack", "8.8.0", "stream", "O(log N) for every ID", "Gives claims back, or gives up on their entries."),
     ("xpending", "5.0.0", "stream", "O(N) where N is the number of entries listed", "The entries of a group that are not finished."),
+    ("xpoll", "0.1.0", "stream", "O(log N + M) where M is the number of entries handed out", "Claims entries and says of each its attempt, receipt and deadline; can wait."),
     ("xrange", "5.0.0", "stream", "O(log N + M) where M is the number of entries read", "Entries in a range of IDs."),
     ("xread", "5.0.0", "stream", "O(log N + M) where M is the number of entries read", "Entries after an ID, of several streams; can wait for them."),
     ("xreadgroup", "5.0.0", "stream", "O(log N + M) where M is the number of entries handed out", "Claims entries for a consumer of a group; can wait for them."),

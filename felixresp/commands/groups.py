@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..engine.changes import ConsumerDeleted
-from ..engine.claims import consumer_named, move
+from ..engine.claims import move
 from ..engine.group import Group
 from ..engine.ids import MIN_ID
+from ..engine.members import consumer_named, remove_consumer
 from ..engine.stream import Stream
 from ..protocol.reply import OK, Reply, Simple
 from .args import Args, entry_id
@@ -32,12 +32,24 @@ _HELP = (
     b"      Create the empty stream if it does not exist.",
     b"    * ENTRIESREAD entries_read",
     b"      Set the group's entries_read counter (internal use).",
+    b"CONFIG GET <key> <groupname> [<pattern> ...]",
+    b"    Show the group's settings.",
+    b"CONFIG SET <key> <groupname> <name> <value> [<name> <value> ...]",
+    b"    Give the group settings of its own.",
     b"CREATECONSUMER <key> <groupname> <consumer>",
     b"    Create a new consumer in the specified group.",
     b"DELCONSUMER <key> <groupname> <consumer>",
     b"    Remove the specified consumer.",
+    b"DESCRIBE <key> <groupname>",
+    b"    Show what the group holds, what holds it up, and its settings.",
     b"DESTROY <key> <groupname>",
     b"    Remove the specified group.",
+    b"PAUSE <key> <groupname>",
+    b"    Hand out nothing until RESUME; settling goes on.",
+    b"RESUME <key> <groupname>",
+    b"    Hand out again.",
+    b"SEEK <key> <groupname> <EARLIEST|LATEST|id|TIME unix-time-milliseconds>",
+    b"    Start again from there: every claim is void.",
     b"SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
     b"    Set the current group ID and entries_read counter.",
     b"HELP",
@@ -97,7 +109,7 @@ def setid(ctx: Context, args: Args) -> Reply:
 def destroy(ctx: Context, args: Args) -> Reply:
     """XGROUP DESTROY key group"""
     stream = _stream(ctx, args.bytes())
-    group = stream.groups.get(args.bytes())
+    group = stream.group(args.bytes())
     if group is None:
         return 0
     ctx.keyspace.destroy_group(group)
@@ -116,13 +128,13 @@ def createconsumer(ctx: Context, args: Args) -> Reply:
 
 def delconsumer(ctx: Context, args: Args) -> Reply:
     """XGROUP DELCONSUMER key group consumer"""
-    group = _group(ctx, args.bytes(), args.bytes())
+    key, name = args.bytes(), args.bytes()
+    group = _group(ctx, key, name)
     consumer = group.consumers.get(args.bytes())
     if consumer is None:
         return 0
-    held = consumer.pending
-    group.record(ConsumerDeleted(group, consumer))
-    return held
+    user = None if ctx.may_manage(key, name) else ctx.user
+    return remove_consumer(group, consumer, user, ctx.now_ms)
 
 
 def help_(_ctx: Context, _args: Args) -> Reply:
@@ -138,7 +150,7 @@ def _stream(ctx: Context, key: bytes) -> Stream:
 
 
 def _group(ctx: Context, key: bytes, name: bytes) -> Group:
-    group = _stream(ctx, key).groups.get(name)
+    group = _stream(ctx, key).group(name)
     if group is None:
         raise no_group_for_key(key, name)
     return group

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..engine.keyspace import String
 from ..engine.stream import Stream
+from ..engine.values import String
 from ..protocol.reply import OK, Reply, Simple
 from .args import INT64_MAX, INT64_MIN, Args
 from .context import Context

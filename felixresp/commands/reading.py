@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from ..engine.claims import consumer_named
 from ..engine.group import Group
-from ..engine.ids import MAX_ID, EntryID, format_id
+from ..engine.handouts import Member
+from ..engine.ids import MAX_ID, MIN_ID, EntryID, format_id
+from ..engine.members import member_named
 from ..engine.poll import poll
 from ..engine.stream import Stream
 from ..engine.takeover import history
@@ -93,9 +94,9 @@ def xreadgroup(ctx: Context, args: Args) -> Answer:
     request = _parse_common(args.words) or _parse(ctx, args, for_group=True)
     keys, name = request.keys, request.group
     assert name is not None
-    room_bytes = ctx.settings.group_max_poll_bytes
     if len(keys) == 1 and request.ids[0] == b">":  # by far the most common shape
         group = _group(ctx, keys[0], name)
+        room_bytes = group.settings.group_max_poll_bytes
         entries = _hand_out(ctx, request, group, room_bytes)
         return Streams(((keys[0], entries),)) if entries.count else _wait(ctx, request)
     wanted: list[tuple[bytes, Group, EntryID]] = []
@@ -106,7 +107,9 @@ def xreadgroup(ctx: Context, args: Args) -> Answer:
         wanted.append((key, group, _NEW if word == b">" else entry_id(word)))
 
     replies: list[tuple[bytes, Reply]] = []
+    read_bytes = 0
     for key, group, after in wanted:
+        room_bytes = group.settings.group_max_poll_bytes - read_bytes
         if after == _NEW:
             step = partial(_hand_out, ctx, request, group, room_bytes)
         else:
@@ -114,7 +117,7 @@ def xreadgroup(ctx: Context, args: Args) -> Answer:
         entries = ctx.at_once(step) if replies else step()
         if entries.count or after != _NEW:
             replies.append((key, entries))
-            room_bytes -= sum(map(len, entries.parts))  # type: ignore[arg-type]
+            read_bytes += sum(map(len, entries.parts))  # type: ignore[arg-type]
     return Streams(replies) if replies else _wait(ctx, request)
 
 
@@ -127,18 +130,21 @@ def xreadgroup_plain(ctx: Context, words: Sequence[bytes]) -> Answer | Uncommon:
     stream = ctx.keyspace.get(ctx.client.db, key)
     group = None
     if type(stream) is Stream and request.group is not None:
-        group = stream.groups.get(request.group)
+        group = stream.group(request.group)
     if group is None:
         return UNCOMMON
-    entries = _hand_out(ctx, request, group, ctx.settings.group_max_poll_bytes)
+    entries = _hand_out(ctx, request, group, group.settings.group_max_poll_bytes)
     return Streams(((key, entries),)) if entries.count else _wait(ctx, request)
 
 
 def _group(ctx: Context, key: bytes, name: bytes) -> Group:
     stream = ctx.keyspace.stream(ctx.client.db, key)
-    group = stream.groups.get(name) if stream else None
+    group = stream.group(name) if stream else None
     if group is None:
-        raise no_group_to_read(key, name)
+        missing_stays = ctx.again or ctx.settings.group_auto_create != "yes"
+        if stream is None or missing_stays:
+            raise no_group_to_read(key, name)
+        group = ctx.keyspace.create_group(stream, name, MIN_ID, None)
     return group
 
 
@@ -148,18 +154,14 @@ def _read_from(stream: Stream, start: EntryID, count: int | None) -> Entries:
 
 def _hand_out(ctx: Context, request: _Request, group: Group, bytes_max: int) -> Entries:
     """``>``: owed and new entries."""
-    consumer = consumer_named(group, request.consumer, ctx.now_ms)
+    member = _member(ctx, group, request.consumer)
     if bytes_max <= 0:
         return Entries(0, ())
-    count = request.count or _ALL
-    if ctx.waiters_left > 1:  # a fair share for everyone who waits
-        available = len(group.owed) + group.unread
-        count = min(count, -(-available // ctx.waiters_left))
     polled = poll(
         group,
-        consumer,
+        member,
         ctx.now_ms,
-        count=count,
+        count=fair_share(ctx, group, request.count or _ALL),
         client_id=ctx.client.id,
         bytes_max=bytes_max,
         no_ack=request.no_ack,
@@ -167,16 +169,30 @@ def _hand_out(ctx: Context, request: _Request, group: Group, bytes_max: int) -> 
     return Entries(len(polled.entries), polled.entries)
 
 
+def fair_share(ctx: Context, group: Group, count: int) -> int:
+    """How many of ``count`` a client that waited may have: something is left for
+    everyone who waits behind it."""
+    if ctx.waiters_left <= 1 or not group.mode.shares:
+        return count
+    available = len(group.owed) + group.unread
+    return min(count, -(-available // ctx.waiters_left))
+
+
+def _member(ctx: Context, group: Group, name: bytes) -> Member:
+    client = ctx.client
+    return member_named(group, name, ctx.now_ms, client.id, client.user.name)
+
+
 def _read_again(
     ctx: Context, request: _Request, group: Group, bytes_max: int, after: EntryID
 ) -> Entries:
     """The consumer's own claims; a deleted entry shows as its ID and nil."""
-    consumer = consumer_named(group, request.consumer, ctx.now_ms)
+    member = _member(ctx, group, request.consumer)
     if bytes_max <= 0:
         return Entries(0, ())
     read = history(
         group,
-        consumer,
+        member,
         after,
         ctx.now_ms,
         count=request.count or _ALL,

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..config import SETTINGS, InvalidSetting
-from ..engine.keyspace import String
 from ..engine.stream import Stream
+from ..engine.values import String
 from ..protocol.reply import OK, Map, Reply, Simple, Verbatim
 from .args import Args, integer
 from .context import Answer, Context, Monitor, Outcome, Shutdown

@@ -44,7 +44,7 @@ def exec_(commands: Mapping[bytes, Command], ctx: Context, _args: Args) -> Answe
     if requests is None:
         raise CommandError(EXEC_WITHOUT_MULTI)
     touched = any(
-        ctx.keyspace.version(db, key) != seen
+        ctx.keyspace.watches.version(db, key) != seen
         for (db, key), seen in client.watched.items()
     )
     end_multi(ctx)
@@ -79,7 +79,7 @@ def watch(ctx: Context, args: Args) -> Reply:
     for key in args.rest():
         name = (client.db, key)
         if name not in client.watched:
-            client.watched[name] = ctx.keyspace.watch(*name)
+            client.watched[name] = ctx.keyspace.watches.watch(*name)
     return OK
 
 
@@ -101,7 +101,7 @@ def end_multi(ctx: Context) -> None:
 def forget_watched(ctx: Context) -> None:
     watched = ctx.client.watched
     for db, key in watched:
-        ctx.keyspace.unwatch(db, key)
+        ctx.keyspace.watches.unwatch(db, key)
     watched.clear()
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from ..engine.errors import NotResident
 from ..engine.group import Group
 from ..engine.handouts import Consumer
 from ..engine.ids import MAX_ID, MIN_ID, EntryID, format_id
+from ..engine.lag import redis_lag
 from ..engine.nodes import decode_fields
 from ..engine.stream import Stream
 from ..protocol.reply import Entries, Map, Reply, Simple
@@ -66,7 +68,7 @@ def groups(ctx: Context, args: Args) -> Reply:
                 (b"pending", len(group.pending)),
                 (b"last-delivered-id", format_id(group.head)),
                 (b"entries-read", group.entries_read),
-                (b"lag", group.lag),
+                (b"lag", lag(group)),
             )
         )
         for group in _sorted_groups(_stream(ctx, args.bytes()))
@@ -76,7 +78,7 @@ def groups(ctx: Context, args: Args) -> Reply:
 def consumers(ctx: Context, args: Args) -> Reply:
     """XINFO CONSUMERS key group"""
     key, name = args.bytes(), args.bytes()
-    group = _stream(ctx, key).groups.get(name)
+    group = _stream(ctx, key).group(name)
     if group is None:
         raise no_group_for_key(key, name)
     now_ms = ctx.now_ms
@@ -106,11 +108,20 @@ def _stream(ctx: Context, key: bytes) -> Stream:
 
 
 def _sorted_groups(found: Stream) -> list[Group]:
-    return [found.groups[name] for name in sorted(found.groups)]
+    groups = [found.groups[name] for name in sorted(found.groups)]
+    missing = [group for group in groups if not group.resident]
+    if missing:
+        raise NotResident(found, (), missing)
+    return groups
 
 
 def _sorted_consumers(group: Group) -> list[Consumer]:
     return [group.consumers[name] for name in sorted(group.consumers)]
+
+
+def lag(group: Group) -> int | None:
+    """Redis's lag in mode redis; else what polls could return now and later."""
+    return group.lag if group.mode.leases else redis_lag(group)
 
 
 def _since(active_ms: int, now_ms: int) -> int:
@@ -159,7 +170,7 @@ def _full_group(group: Group, count: int | None) -> Reply:
             (b"name", group.name),
             (b"last-delivered-id", format_id(group.head)),
             (b"entries-read", group.entries_read),
-            (b"lag", group.lag),
+            (b"lag", lag(group)),
             (b"pel-count", len(group.pending)),
             (b"nacked-count", len(group.pending) - held),
             (b"pending", _full_pending(group, islice(group.pending_from(), count))),

@@ -10,7 +10,8 @@ The class attributes are the change table:
 
 ``DURABLE``    written to the journal
 ``MUST_WAIT``  a reply that saw it waits for its commit (else it is lazy: it
-               keeps its place and rides with the next commit)
+               keeps its place and rides with the next commit). Deliveries leave
+               it to the group: ``DurableDeliveries``
 ``WAKES``      clients blocked on the target's key are served again
 """
 
@@ -24,9 +25,12 @@ from .ids import EntryID
 if TYPE_CHECKING:
     from .dead_letters import DeadLetter
     from .group import Group
-    from .handouts import Consumer
-    from .keyspace import String, Value
+    from .handouts import Consumer, Member
     from .stream import Stream
+    from .values import String, Value
+
+
+COUNT_MAX = 2**63 - 1  # what a client may set a count to
 
 
 class Tally(NamedTuple):
@@ -35,6 +39,25 @@ class Tally(NamedTuple):
     attempts: int
     deliveries: int
     first_ms: int  # when it was first handed out
+
+    def again(self, now_ms: int, *, attempts: int = 1, deliveries: int = 1) -> Tally:
+        """After another hand-out. No count passes what a reply can say."""
+        return Tally(
+            min(self.attempts + attempts, COUNT_MAX),
+            min(self.deliveries + deliveries, COUNT_MAX),
+            self.first_ms or now_ms,
+        )
+
+
+class DurableDeliveries:
+    """Lazy, but in a group whose claims are durable: its replies wait for them."""
+
+    __slots__ = ()
+    target: Group
+
+    @property
+    def MUST_WAIT(self) -> bool:  # noqa: N802 - a column of the change table
+        return self.target.durable_claims
 
 
 # fmt: off
@@ -195,29 +218,44 @@ class ConsumerDeleted:
 
 
 @dataclass(slots=True)
-class Delivered:
+class Delivered(DurableDeliveries):
     """New entries were handed out for the first time."""
     target: Group
-    consumer: Consumer
+    member: Member
     ids: list[EntryID]  # ascending, at least one
     head: EntryID
     entries_read: int | None
     passed: int
     now_ms: int
+    deadline_ms: int  # 0: none
+    nonce: int = 0  # 0: no receipt was given
     DURABLE: ClassVar[bool] = True
-    MUST_WAIT: ClassVar[bool] = False
     WAKES: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Claimed:
+class Claimed(DurableDeliveries):
     """Pending entries changed hands, or their counts changed."""
     target: Group
-    consumer: Consumer
+    member: Member
     tallies: dict[EntryID, Tally]
     handed_ms: int  # when their idle time starts
+    began_ms: int  # when the attempt began; a heartbeat goes on with the old one
+    deadline_ms: int  # 0: none
+    nonce: int = 0
+    how: bytes = b""  # how a claim that still stood ended; empty: it goes on
     DURABLE: ClassVar[bool] = True
-    MUST_WAIT: ClassVar[bool] = False
+    WAKES: ClassVar[bool] = False
+
+
+@dataclass(slots=True)
+class Extended(DurableDeliveries):
+    """These claims stand until another deadline."""
+    target: Group
+    ids: tuple[EntryID, ...]
+    handed_ms: int  # when their idle time starts
+    deadline_ms: int
+    DURABLE: ClassVar[bool] = True
     WAKES: ClassVar[bool] = False
 
 
@@ -233,13 +271,14 @@ class Forced:
 
 @dataclass(slots=True)
 class Passed:
-    """The head moved over entries that nobody has to settle (NOACK, holes)."""
+    """The head moved over entries that nobody has to settle (NOACK, holes): they are
+    finished, and the cursor moves with it."""
     target: Group
     head: EntryID
     entries_read: int | None
     passed: int
     DURABLE: ClassVar[bool] = True
-    MUST_WAIT: ClassVar[bool] = False
+    MUST_WAIT: ClassVar[bool] = True
     WAKES: ClassVar[bool] = False
 
 
@@ -258,6 +297,7 @@ class Died:
     """The group gave up on these entries: finished, and on the list."""
     target: Group
     letters: tuple[DeadLetter, ...]
+    how: bytes  # how a claim that still stood ended
     DURABLE: ClassVar[bool] = True
     MUST_WAIT: ClassVar[bool] = True
     WAKES: ClassVar[bool] = False
@@ -285,11 +325,63 @@ class Discarded:
 
 @dataclass(slots=True)
 class Lapsed:
-    """Claims ended at their deadline. After a crash every claim has."""
+    """Claims ended by themselves: owed, and shown under their last holder."""
+    target: Group
+    ids: tuple[EntryID, ...]
+    now_ms: int
+    how: bytes  # empty: the reply never left, there was no attempt
+    DURABLE: ClassVar[bool] = True
+    MUST_WAIT: ClassVar[bool] = False
+    WAKES: ClassVar[bool] = True
+
+
+@dataclass(slots=True)
+class HandedBack:
+    """Claims were given back: held by nobody, owed at once or after a delay."""
+    target: Group
+    untils: dict[EntryID, int]  # when the delay is over; 0: owed now
+    tallies: dict[EntryID, Tally]  # of those whose counts changed
+    now_ms: int
+    how: bytes
+    reason: bytes
+    DURABLE: ClassVar[bool] = True
+    MUST_WAIT: ClassVar[bool] = True
+    WAKES: ClassVar[bool] = True
+
+
+@dataclass(slots=True)
+class Due:
+    """Delays are over: the entries are owed. On disk their times say so."""
     target: Group
     ids: tuple[EntryID, ...]
     DURABLE: ClassVar[bool] = False
     MUST_WAIT: ClassVar[bool] = False
+    WAKES: ClassVar[bool] = True
+
+
+@dataclass(slots=True)
+class Sought:
+    """XGROUP SEEK: every claim, delay and count is void; it starts at ``head``."""
+    target: Group
+    head: EntryID
+    entries_read: int | None
+    passed: int
+    now_ms: int
+    DURABLE: ClassVar[bool] = True
+    MUST_WAIT: ClassVar[bool] = True
+    WAKES: ClassVar[bool] = True
+
+
+@dataclass(slots=True)
+class Configured:
+    """The group's own settings, and whether it is paused: all of them."""
+    target: Group
+    own: dict[str, str]  # setting, without "group-" -> value
+    paused: bool
+    learned_visibility_ms: int
+    deadline_ms: int  # of the claims, where it becomes a leasing group
+    DURABLE: ClassVar[bool] = True
+    MUST_WAIT: ClassVar[bool] = True
     WAKES: ClassVar[bool] = True
 
 
@@ -321,6 +413,7 @@ Change = (
     | ConsumerDeleted
     | Delivered
     | Claimed
+    | Extended
     | Forced
     | Passed
     | Finished
@@ -328,5 +421,9 @@ Change = (
     | Redriven
     | Discarded
     | Lapsed
+    | HandedBack
+    | Due
+    | Sought
+    | Configured
     | Ready
 )

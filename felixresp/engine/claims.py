@@ -1,13 +1,7 @@
-"""The delivery machine, in lease mode: how claims start and end.
+"""How claims end by themselves, and what every way of ending one shares.
 
-poll.py hands out, takeover.py moves claims; settling and lapsing are here.
-
-    new     --poll--> claimed
-    claimed --ack--> finished        --own claim--> claimed
-    claimed --claim by another--> claimed (attempts + 1, dead letter when spent)
-    claimed --lapse--> owed, dead letter when the attempts are spent
-    owed    --poll | claim--> claimed (attempts + 1)      --ack--> finished
-    any pending --entry deleted, then poll | lapse | claim--> finished (skipped)
+transitions.py has the machine as a table. poll.py hands out, settle.py settles,
+takeover.py moves claims, members.py ties them to connections.
 
 A verb plans first: it reads what it needs and may raise NotResident. Then it
 records changes, which cannot fail.
@@ -15,18 +9,22 @@ records changes, which cannot fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from .applying import apply_claimed, apply_extended
+from .backoff import delay_ms
 from .changes import (
     Claimed,
-    ConsumerCreated,
+    Configured,
     Died,
-    Discarded,
+    Due,
+    Extended,
     Finished,
     GroupMoved,
+    HandedBack,
     Lapsed,
     Ready,
     Tally,
@@ -34,14 +32,16 @@ from .changes import (
 from .cold import need
 from .dead_letters import DeadLetter
 from .errors import NotResident
-from .group import Group
-from .handouts import Consumer, HandOut
+from .group import Group, is_armed
+from .handouts import HandOut
+from .holes import note_skip
 from .ids import EntryID
 
 if TYPE_CHECKING:
     from .stream import Stream
 
 _LAPSES_MAX = 1000  # entries per call of expire
+_TELL_MS = 60_000  # one line a minute and group
 UNBOUNDED_BYTES = 2**63
 
 
@@ -56,117 +56,78 @@ class Polled:
 EMPTY = Polled((), ())
 
 
-def consumer_named(group: Group, name: bytes, now_ms: int) -> Consumer:
-    """The consumer, created if it is new; notes that it was seen."""
-    consumer = group.consumers.get(name)
-    if consumer is None:
-        consumer = Consumer(group.next_consumer, name)
-        group.record(ConsumerCreated(group, consumer))
-    consumer.seen_ms = now_ms
-    return consumer
-
-
-def ack(group: Group, ids: Sequence[EntryID]) -> int:
-    """Finish entries; returns how many that settled.
-
-    A plain ID is taken from any consumer, also late. A dead letter with cause
-    attempts was finished after all: it leaves the list.
-    """
-    pending = group.pending
-    if len(ids) > 1:
-        ids = list(dict.fromkeys(ids))
-    done = [id_ for id_ in ids if id_ in pending]
-    late: list[EntryID] = []
-    if len(done) != len(ids):
-        listed = group.dead_letters.listed
-        lost: list[EntryID] = []
-        for id_ in ids:
-            if id_ in pending:
-                continue
-            letter = listed.get(id_)
-            if letter is None:
-                lost.append(id_)
-            elif letter.cause == b"attempts":
-                late.append(id_)
-        done += _lost_deliveries(group, lost)
-    if done:
-        change = Finished(group, done)
-        group.apply_finished(change)
-        group.stream.keyspace.changes.append(change)
-        if group.starved:
-            _ready(group)
-    if late:
-        group.record(Discarded(group, tuple(late)))
-    return len(done) + len(late)
-
-
 def expire(group: Group, now_ms: int) -> None:
-    """End the claims that are due; a spent entry becomes a dead letter.
+    """End the delays and claims that are due; a spent entry becomes a dead letter.
 
     Takes at most about a thousand entries; more stay due and come next time.
     """
+    if group.delays and group.delays[0][0] <= now_ms:
+        _end_delays(group, now_ms)
     deadlines = group.deadlines
     if not deadlines or deadlines[0][0] > now_ms:
         return
-    due: list[EntryID] = []
-    handouts: list[HandOut] = []
-    while deadlines and deadlines[0][0] <= now_ms and len(due) < _LAPSES_MAX:
-        handout = heappop(deadlines)[2]
-        if handout.live and handout.deadline_ms <= now_ms:
-            handouts.append(handout)
-            due += _standing(group, handout)
+    due, count = [], 0
+    seen: set[HandOut] = set()
+    while deadlines and deadlines[0][0] <= now_ms and count < _LAPSES_MAX:
+        item = heappop(deadlines)
+        handout = item[2]
+        if is_armed(item) and handout not in seen:
+            seen.add(handout)
+            due.append(handout)
+            count += handout.live
+    followed = {handout for handout in due if _is_followed(group, handout, now_ms)}
+    over = [handout for handout in due if handout not in followed]
     try:
-        end_claims(group, due, now_ms)
+        lapsed = _plan_end(group, [h for h in over if not h.left], judged=True)
+        left = _plan_end(group, [h for h in over if h.left], judged=False)
     except NotResident:  # nothing has changed: they are still due
-        for handout in handouts:
+        for handout in due:
             rank = group.stream.keyspace.next_rank()
             heappush(deadlines, (handout.deadline_ms, rank, handout))
         raise
+    connected = sum(h.live for h in over if h.member and h.member.connections)
+    group.stream.keyspace.counts["claims_lapsed"] += sum(h.live for h in over)
+    _end(group, lapsed, now_ms, b"lapse")
+    _end(group, left, now_ms, b"disconnect")
+    if connected:
+        _tell_lapses(group, connected, now_ms)
+    for handout in due:
+        if handout in followed:
+            _follow(group, handout, now_ms)
 
 
-def end_claims(group: Group, ids: Sequence[EntryID], now_ms: int) -> None:
-    """Claims on ``ids`` lapse now."""
-    stream = group.stream
-    unsure = [id_ for id_ in ids if may_be_gone(stream, id_)]
-    need(stream, unsure)
-    gone = {id_: None for id_ in unsure if not stream.contains(id_)}
-    spent, owed = [], []
-    for id_ in ids:
-        if id_ in gone:
-            continue
-        if is_spent(group, group.tally(id_)):
-            spent.append(id_)
-        else:
-            owed.append(id_)
-    letters = letters_for(group, spent, now_ms)
-    record_losses(group, list(gone), letters)
-    if owed:
-        group.owe(owed)
-        group.stream.keyspace.changes.append(Lapsed(group, tuple(owed)))
+def backoff_until(
+    group: Group, id_: EntryID, attempts: int, policy: str, now_ms: int
+) -> int:
+    """When the entry may go out again; 0 at once, as always after a redrive."""
+    if policy == "none" or id_ in group.dead_letters.redriven:
+        return 0
+    delay = delay_ms(policy, attempts, group.stream.keyspace.random64)
+    return now_ms + delay if delay else 0
 
 
 def next_deadline(group: Group) -> int | None:
-    """The earliest deadline of a claim that still stands."""
-    deadlines = group.deadlines
-    while deadlines and not deadlines[0][2].live:
-        heappop(deadlines)
-    return deadlines[0][0] if deadlines else None
+    """When the next claim lapses or the next delay ends."""
+    return group.next_deadline()
 
 
-def give_back(handout: HandOut) -> None:
-    """The reply never left: what it handed out is owed, and cost nothing."""
-    group = handout.group
-    ids = _standing(group, handout)
-    if not ids or handout.consumer is None:
+def give_back(handout: HandOut, now_ms: int) -> None:
+    """The reply never left: what it handed out is owed, and cost nothing.
+
+    In mode redis it stays with its consumer, as in Redis.
+    """
+    group, member = handout.group, handout.member
+    ids = standing(group, handout)
+    if not ids or member is None or not group.mode.leases:
         return
     tallies = {}
     for id_ in ids:
         tally = group.tally(id_)
         attempts, deliveries = tally.attempts - 1, tally.deliveries - 1
         tallies[id_] = Tally(max(attempts, 0), max(deliveries, 0), tally.first_ms)
-    group.record(Claimed(group, handout.consumer, tallies, handout.handed_ms))
-    group.owe(ids)
-    group.stream.keyspace.changes.append(Lapsed(group, tuple(ids)))
+    times = handout.handed_ms, handout.began_ms, handout.deadline_ms
+    group.record(Claimed(group, member, tallies, *times))
+    group.record(Lapsed(group, tuple(ids), now_ms, b""))
 
 
 def move(group: Group, head: EntryID, entries_read: int | None) -> None:
@@ -181,26 +142,63 @@ def move(group: Group, head: EntryID, entries_read: int | None) -> None:
 def learn(group: Group, min_idle_ms: int, now_ms: int) -> bool:
     """A client waits this long before it takes work over: so will we.
 
-    Lifts the group's visibility, and the standing claims; True when it did.
+    Lifts the group's visibility, and the standing claims that no client gave a
+    time of its own; True when it did.
     """
-    settings = group.stream.keyspace.settings
-    wanted = min(min_idle_ms, settings.group_max_visibility_ms)
-    if settings.group_learn_visibility != "yes" or wanted <= group.visibility_ms:
+    wanted = min(min_idle_ms, group.visibility_max_ms)
+    if group.settings.group_learn_visibility != "yes" or wanted <= group.visibility_ms:
         return False
     expire(group, now_ms)
     more = wanted - group.visibility_ms
-    group.learned_visibility_ms = wanted
-    moved = []
-    for deadline_ms, rank, handout in group.deadlines:
-        handout.deadline_ms = deadline_ms + more
-        moved.append((handout.deadline_ms, rank, handout))
-    heapify(moved)
-    group.deadlines = moved
+    configured = group.own_settings, group.paused, wanted, 0
+    group.record(Configured(group, *configured))
+    for handout in {item[2] for item in group.deadlines if is_armed(item)}:
+        if not handout.chosen:
+            ends_ms = handout.returns_ms if handout.left else handout.deadline_ms
+            extend_all(group, handout, ends_ms + more)
+    name = f"group {group.name!r} of stream {group.stream.key!r}"
+    group.stream.keyspace.notices.append(
+        f"{name}: its clients wait {wanted} ms before they take work over: the"
+        f" visibility timeout is that now"
+    )
     return True
 
 
+def extend_all(group: Group, handout: HandOut, deadline_ms: int) -> None:
+    """The whole claim gets another deadline; its idle time goes on.
+
+    One whose member is gone ends when it was to, unless the member comes back.
+    """
+    ids = tuple(standing(group, handout))
+    left, ends_ms = handout.left, handout.deadline_ms
+    if ids:
+        extend_to(group, ids, handout.handed_ms, deadline_ms)
+    if ids and left:
+        handout.returns_ms, handout.deadline_ms = deadline_ms, ends_ms
+        handout.left = True
+        group.arm(handout)
+
+
+def extend_to(
+    group: Group, ids: tuple[EntryID, ...], handed_ms: int, deadline_ms: int
+) -> Sequence[HandOut]:
+    """These claims end at ``deadline_ms``."""
+    change = Extended(group, ids, handed_ms, deadline_ms)
+    changed = apply_extended(group, change)
+    group.stream.keyspace.changes.append(change)
+    for handout in changed:
+        group.arm(handout)
+    return changed
+
+
+def is_over(group: Group, handout: HandOut, now_ms: int) -> bool:
+    """Whether the claim is due, though expire() has not come to it yet."""
+    is_due = 0 < handout.deadline_ms <= now_ms
+    return is_due and not _is_followed(group, handout, now_ms)
+
+
 def is_spent(group: Group, tally: Tally) -> bool:
-    attempts_max = group.stream.keyspace.settings.group_max_attempts
+    attempts_max = group.settings.group_max_attempts
     return bool(attempts_max) and tally.attempts >= attempts_max
 
 
@@ -212,51 +210,57 @@ def may_be_gone(stream: Stream, id_: EntryID) -> bool:
     return id_ < oldest.first or (oldest.dead != 0 and id_ <= oldest.last)
 
 
-def _lost_deliveries(group: Group, ids: Iterable[EntryID]) -> Sequence[EntryID]:
-    """Those that may have been handed out just before a crash."""
-    head, tail, ahead = group.head, group.recovered_tail, group.ahead
-    above = [id_ for id_ in ids if head < id_ <= tail and id_ not in ahead]
-    if above:
-        need(group.stream, above)
-    return [id_ for id_ in above if group.stream.contains(id_)]
-
-
-def _standing(group: Group, handout: HandOut) -> list[EntryID]:
+def standing(group: Group, handout: HandOut) -> list[EntryID]:
     """The hand-out's entries that are still claimed under it."""
-    pending, owed = group.pending, group.owed
+    pending = group.pending
     return [
-        id_ for id_ in handout.ids if pending.get(id_) is handout and id_ not in owed
+        id_
+        for id_ in handout.ids
+        if pending.get(id_) is handout and group.is_claimed(id_)
     ]
 
 
 def record_losses(
-    group: Group, gone: Sequence[EntryID], letters: Sequence[DeadLetter]
+    group: Group,
+    gone: Sequence[EntryID],
+    letters: Sequence[DeadLetter],
+    how: bytes = b"takeover",
 ) -> None:
+    counts = group.stream.keyspace.counts
     if gone:
         group.skipped += len(gone)
+        counts["entries_skipped"] += len(gone)
+        for id_ in gone:
+            note_skip(group, id_)
         group.record(Finished(group, list(gone)))
     if letters:
-        group.record(Died(group, tuple(letters)))
+        counts["entries_dead"] += len(letters)
+        group.record(Died(group, tuple(letters), how))
     if group.starved and (gone or letters):
-        _ready(group)
+        ready(group)
 
 
 def letters_for(
-    group: Group, ids: Sequence[EntryID], now_ms: int
+    group: Group,
+    ids: Sequence[EntryID],
+    now_ms: int,
+    *,
+    cause: bytes = b"attempts",
+    reason: bytes | None = None,
+    tallies: Mapping[EntryID, Tally] | None = None,
 ) -> Sequence[DeadLetter]:
-    """What the list will say of entries whose attempts are spent."""
+    """What the list will say of these pending entries."""
     letters = []
     for id_ in ids:
-        attempts, _, first_ms = group.tally(id_)
-        consumer = group.pending[id_].consumer
+        attempts, _, first_ms = tallies[id_] if tallies else group.tally(id_)
         before = group.dead_letters.redriven.get(id_)
         letters.append(
             DeadLetter(
                 id=id_,
                 attempts=attempts,
-                cause=b"attempts",
-                reason=b"",
-                consumer=consumer.name if consumer else b"",
+                cause=cause,
+                reason=group.reason(id_) if reason is None else reason,
+                consumer=group.last_consumer(id_),
                 first_delivered_ms=first_ms,
                 dead_ms=now_ms,
                 redriven=before.redriven + 1 if before else 0,
@@ -265,21 +269,118 @@ def letters_for(
     return letters
 
 
-def hand_over(
-    group: Group,
-    consumer: Consumer,
-    tallies: dict[EntryID, Tally],
-    handed_ms: int,
-    now_ms: int,
-    client_id: int,
-) -> HandOut:
-    change = Claimed(group, consumer, tallies, handed_ms)
-    handout = group.apply_claimed(change)
+def hand_over(group: Group, change: Claimed, client_id: int) -> HandOut:
+    """Record a claim; it gets its deadline."""
+    handout = apply_claimed(group, change)
     group.stream.keyspace.changes.append(change)
-    group.arm(handout, now_ms, client_id)
+    handout.client_id = client_id
+    if change.deadline_ms:
+        group.arm(handout)
     return handout
 
 
-def _ready(group: Group) -> None:
+def deadline_after(group: Group, now_ms: int, visibility_ms: int | None = None) -> int:
+    """When a claim made now lapses; 0 for never."""
+    if not group.mode.leases:
+        return 0
+    if visibility_ms is None:
+        return now_ms + group.visibility_ms
+    return now_ms + min(visibility_ms, group.visibility_max_ms)
+
+
+def is_held_back(group: Group) -> bool:
+    """Whether nothing is handed out: the group is paused, or its list is full."""
+    return group.paused or is_list_full(group)
+
+
+def is_list_full(group: Group) -> bool:
+    return len(group.dead_letters.listed) >= group.settings.group_max_dead_letters
+
+
+def ready(group: Group) -> None:
+    """Room appeared: polls that were turned away may try again."""
     group.starved = False
     group.stream.keyspace.changes.append(Ready(group))
+
+
+@dataclass(slots=True)
+class _Ended:
+    """Entries whose claims are over: gone, spent, and to be handed out again."""
+
+    gone: list[EntryID]
+    spent: list[EntryID]
+    owed: list[EntryID]
+
+
+def _plan_end(group: Group, handouts: Sequence[HandOut], *, judged: bool) -> _Ended:
+    stream, ended = group.stream, _Ended([], [], [])
+    ids = [id_ for handout in handouts for id_ in standing(group, handout)]
+    unsure = [id_ for id_ in ids if may_be_gone(stream, id_)]
+    need(stream, unsure)
+    gone = {id_: None for id_ in unsure if not stream.contains(id_)}
+    ended.gone.extend(gone)
+    for id_ in ids:
+        if id_ in gone:
+            continue
+        if judged and is_spent(group, group.tally(id_)):
+            ended.spent.append(id_)
+        else:
+            ended.owed.append(id_)
+    return ended
+
+
+def _end(group: Group, ended: _Ended, now_ms: int, how: bytes) -> None:
+    letters = letters_for(group, ended.spent, now_ms)
+    record_losses(group, ended.gone, letters, how)
+    if not ended.owed:
+        return
+    policy = group.settings.group_lapse_backoff
+    if how == b"lapse" and policy != "none":
+        untils = {
+            id_: backoff_until(group, id_, group.tally(id_).attempts, policy, now_ms)
+            for id_ in ended.owed
+        }
+        group.record(HandedBack(group, untils, {}, now_ms, how, b""))
+    else:
+        group.record(Lapsed(group, tuple(ended.owed), now_ms, how))
+
+
+def _end_delays(group: Group, now_ms: int) -> None:
+    due: list[EntryID] = []
+    delays = group.delays
+    while delays and delays[0][0] <= now_ms and len(due) < _LAPSES_MAX:
+        until_ms, id_ = heappop(delays)
+        if group.delayed.get(id_) == until_ms:
+            due.append(id_)
+    if due:
+        group.record(Due(group, tuple(due)))
+
+
+def _is_followed(group: Group, handout: HandOut, now_ms: int) -> bool:
+    """Whether the claim goes on because its member is connected."""
+    settings, member = group.settings, handout.member
+    return (
+        settings.group_claims_follow == "connection"
+        and member is not None
+        and bool(member.connections)
+        and now_ms < handout.began_ms + settings.group_follow_max_ms
+    )
+
+
+def _follow(group: Group, handout: HandOut, now_ms: int) -> None:
+    latest_ms = handout.began_ms + group.settings.group_follow_max_ms
+    extend_all(group, handout, min(now_ms + group.visibility_ms, latest_ms))
+
+
+def _tell_lapses(group: Group, entries: int, now_ms: int) -> None:
+    """Work lapsed while its worker was connected: is the timeout too short?"""
+    group.lapsed_connected += entries
+    group.stream.keyspace.counts["lapsed_while_connected"] += entries
+    if group.told_ms and now_ms < group.told_ms + _TELL_MS:
+        return
+    group.told_ms = now_ms
+    name = f"group {group.name!r} of stream {group.stream.key!r}"
+    group.stream.keyspace.notices.append(
+        f"{name}: {entries} claims lapsed while their workers were connected: if"
+        f" they still work on them, raise group-visibility-timeout-ms or use XEXTEND"
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .ids import EntryID
-from .snapshots import GroupSnapshot, PendingRecord
+from .snapshots import CLAIMED, DELAYED, OWED, Claim, GroupSnapshot, PendingRecord
 
 if TYPE_CHECKING:
     from .group import Group
@@ -49,6 +49,9 @@ class Cut:
             entries_read=group.entries_read,
             passed=group.passed,
             next_consumer=group.next_consumer,
+            own_settings=dict(group.own_settings),
+            paused=group.paused,
+            learned_visibility_ms=group.learned_visibility_ms,
             ahead=sorted(group.ahead),
             consumers=[
                 (c.number, c.name, c.seen_ms, c.active_ms)
@@ -63,10 +66,32 @@ class Cut:
             dropped_dead=[
                 id_ for id_ in self.dead if id_ not in listed and id_ not in redriven
             ],
+            stories={
+                id_: tuple(group.stories[id_])
+                for id_ in self.dead & listed.keys()
+                if id_ in group.stories
+            },
         )
 
 
 def _pending_record(group: Group, id_: EntryID) -> PendingRecord:
     handout = group.pending[id_]
-    number = handout.consumer.number if handout.consumer else 0
-    return PendingRecord(number, handout.handed_ms, group.tally(id_))
+    member, number = handout.member, 0
+    user = b""
+    if member is not None:
+        number, user = member.consumer.number, member.user
+    claim = Claim(
+        number,
+        user,
+        handout.handed_ms,
+        handout.began_ms,
+        handout.returns_ms if handout.left else handout.deadline_ms,
+        handout.nonce,
+    )
+    state = OWED if id_ in group.owed else CLAIMED
+    if id_ in group.delayed:
+        state = DELAYED
+    story = tuple(group.stories.get(id_, ()))
+    return PendingRecord(
+        claim, state, group.delayed.get(id_, 0), group.tally(id_), story
+    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .changes import Discarded, Redriven
+from .cold import need
 from .ids import EntryID
 
 if TYPE_CHECKING:
@@ -75,11 +76,9 @@ class DeadLetters:
 def redrive(group: Group, ids: Iterable[EntryID]) -> int:
     """Put listed letters back whose entry is present; returns how many."""
     listed = group.dead_letters.listed
-    wanted = tuple(
-        id_
-        for id_ in dict.fromkeys(ids)
-        if id_ in listed and group.stream.contains(id_)
-    )
+    known = [id_ for id_ in dict.fromkeys(ids) if id_ in listed]
+    need(group.stream, known)
+    wanted = tuple(id_ for id_ in known if group.stream.contains(id_))
     if wanted:
         group.record(Redriven(group, wanted))
     return len(wanted)

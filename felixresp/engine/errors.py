@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .group import Group
     from .nodes import Node
     from .stream import Stream
 
@@ -18,6 +19,10 @@ class WrongType(EngineError):
     """The key holds another kind of value."""
 
 
+class WrongMode(EngineError):
+    """The group's mode has no such thing."""
+
+
 class IDTooSmall(EngineError):
     """The ID is equal or smaller than the stream's top item."""
 
@@ -27,9 +32,13 @@ class IDsExhausted(EngineError):
 
 
 class NotResident(Exception):
-    """The verb needs nodes that are not in memory: read them and call again."""
+    """The verb needs nodes or groups that are not in memory: read them and call
+    again."""
 
-    def __init__(self, stream: Stream, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, stream: Stream, nodes: Sequence[Node], groups: Sequence[Group] = ()
+    ) -> None:
         super().__init__(f"stream {stream.number}: {len(nodes)} nodes")
         self.stream = stream
         self.nodes = nodes
+        self.groups = groups

@@ -7,64 +7,63 @@ application did, change by change.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 from ..config import Settings
+from .applying import GROUP_CHANGES
 from .cache import NodeCache
 from .changes import (
     Appended,
     Change,
+    Configured,
     Created,
     Deleted,
     Dropped,
     ExpirySet,
     GroupCreated,
     GroupDestroyed,
-    Lapsed,
     Lost,
-    Ready,
     Renamed,
     StreamSet,
     StringSet,
     Trimmed,
 )
-from .claims import expire, give_back, next_deadline
+from .claims import expire, give_back
+from .connections import Connections
 from .due import Due
-from .errors import WrongType
-from .group import GROUP_CHANGES, Group
+from .errors import NotResident, WrongType
+from .eviction import evict_idle
+from .group import Group
 from .handouts import HandOut
 from .ids import EntryID
 from .key_order import KeyOrder
 from .losses import apply_lost
+from .members import detach, drop_unused
+from .modes import LEASE
+from .recovery import resume_group
 from .snapshots import StreamSnapshot
 from .stream import Stream
+from .values import String, Value
+from .watches import Watches
 
 _EXPIRIES_MAX = 1000  # keys that one call drops
 
 
-class String:
-    """A string value."""
-
-    __slots__ = ("data", "db", "epoch", "expire_ms", "key", "number")
-
-    def __init__(self, number: int, db: int, key: bytes) -> None:
-        self.number = number
-        self.db = db
-        self.key = key
-        self.data = b""
-        self.expire_ms: int | None = None
-        self.epoch = -1
-
-
-Value = Stream | String
-
-
 class Keyspace:
-    """All databases of one server."""
+    """All databases of one server.
 
-    def __init__(self, settings: Settings) -> None:
+    ``random64`` gives 64 random bits: receipts and jitter come from it. The
+    default is for tests: anyone could guess it.
+    """
+
+    def __init__(
+        self, settings: Settings, random64: Callable[[], int] | None = None
+    ) -> None:
         self.settings = settings
+        self.random64 = random64 or count(1).__next__
         self.databases: list[dict[bytes, Value]] = [
             {} for _ in range(settings.databases)
         ]
@@ -72,6 +71,8 @@ class Keyspace:
         self.changes: list[Change] = []
         # by the command just run, at the cost of an attempt
         self.handed: list[HandOut] = []
+        self.notices: list[str] = []  # for the operator
+        self.counts: Counter[str] = Counter()  # of groups, for INFO
         self.cache = NodeCache()
         self.next_number = 1  # of streams, strings and groups; never reused
         self.epoch = 0  # counts the cuts; a value of another epoch is unchanged
@@ -83,9 +84,10 @@ class Keyspace:
         self._expiring = [0] * settings.databases  # keys that have an expiry
         self._late_ms = 0  # keys due by then are there yet: they count as gone
         self._deadlines = Due[Group](self._is_armed)
+        self._sweeps = Due[Group](self._is_swept)
+        self.connections = Connections()
         self._rank = 0
-        self._versions: dict[tuple[int, bytes], int] = {}
-        self._watchers: dict[tuple[int, bytes], int] = {}
+        self.watches = Watches()
 
     # --- keys
 
@@ -180,6 +182,9 @@ class Keyspace:
         passed = stream.count_until(head)
         group = Group(stream, self._number(), name)
         self._record(GroupCreated(group, head, entries_read, passed))
+        if self.settings.group_mode != LEASE.name:  # a change of it comes too late
+            own = {"mode": self.settings.group_mode}
+            group.record(Configured(group, own, False, 0, 0))
         return group
 
     def destroy_group(self, group: Group) -> None:
@@ -202,49 +207,67 @@ class Keyspace:
         return self._expiries.next_ms()
 
     def expire_claims(self, now_ms: int) -> None:
-        """End the claims that are due, in every group."""
+        """End the claims and delays that are due, in every group; drop consumers
+        that were not used for long."""
         while (group := self._deadlines.first(now_ms)) is not None:
             before = len(self.changes)
             expire(group, now_ms)
             self._rearm(group)
             if len(self.changes) > before:
                 return  # one group a call: the server serves its waiters
+        while (group := self._sweeps.pop(now_ms)) is not None:
+            if not group.resident:
+                self.sweep_at(group, now_ms)
+                raise NotResident(group.stream, (), (group,))
+            group.sweep_ms = None
+            drop_unused(group, now_ms)
 
     def next_deadline(self) -> int | None:
-        return self._deadlines.next_ms()
+        """When expire_claims() has something to do."""
+        armed_ms, swept_ms = self._deadlines.next_ms(), self._sweeps.next_ms()
+        if armed_ms is None or swept_ms is None:
+            return swept_ms if armed_ms is None else armed_ms
+        return min(armed_ms, swept_ms)
 
     def arm(self, group: Group, deadline_ms: int) -> None:
         """Look at the group's claims again at this time."""
         group.armed_ms = deadline_ms
         self._deadlines.push(deadline_ms, group)
 
+    def sweep_at(self, group: Group, due_ms: int) -> None:
+        """Look for the group's unused consumers at this time."""
+        group.sweep_ms = due_ms
+        self._sweeps.push(due_ms, group)
+
     def next_rank(self) -> int:
         """Breaks ties in heaps, first come first."""
         self._rank += 1
         return self._rank
 
-    def return_claims(self, handouts: Iterable[HandOut]) -> None:
+    def nonce(self) -> int:
+        """A hand-out's random number, never 0."""
+        return self.random64() or 1
+
+    def return_claims(self, handouts: Iterable[HandOut], now_ms: int) -> None:
         """These replies never left: nothing they handed out is charged."""
         for handout in handouts:
             if self._has(handout.group):
-                give_back(handout)
+                give_back(handout, now_ms)
 
-    # --- WATCH
+    # --- connections
 
-    def watch(self, db: int, key: bytes) -> int:
-        place = db, key
-        self._watchers[place] = self._watchers.get(place, 0) + 1
-        return self._versions.setdefault(place, 0)
+    def detach(self, client_id: int, now_ms: int) -> None:
+        """The connection is closed, reset, or another user's."""
+        for member, group in self.connections.close(client_id):
+            detach(group, member, client_id, now_ms)
 
-    def unwatch(self, db: int, key: bytes) -> None:
-        place = db, key
-        self._watchers[place] -= 1
-        if not self._watchers[place]:
-            del self._watchers[place], self._versions[place]
-
-    def version(self, db: int, key: bytes) -> int:
-        """Differs from what watch() gave once the key was touched."""
-        return self._versions.get((db, key), 0)
+    def evict_idle_groups(self, now_ms: int) -> None:
+        """Groups that nobody uses leave memory; for a store that has all but what
+        changed since the last cut."""
+        for database in self.databases:
+            for value in database.values():
+                if isinstance(value, Stream) and value.groups:
+                    self.counts["groups_evicted"] += evict_idle(value, now_ms)
 
     # --- changes
 
@@ -252,9 +275,8 @@ class Keyspace:
         """Hand over the changes since the last call."""
         changes = self.changes
         self.changes = []
-        if self._versions:
-            for change in changes:
-                self._note_version(change)
+        if self.watches.versions:
+            self.watches.note(changes)
         return changes
 
     def apply(self, change: Change) -> None:
@@ -299,15 +321,14 @@ class Keyspace:
         self._place(value)
         self.next_number = max(self.next_number, value.number + 1)
 
-    def recover(self, *, crashed: bool) -> None:
-        """After the last change was applied: every claim is over."""
+    def resume(self, now_ms: int, *, crashed: bool) -> None:
+        """After the last change was applied: claims are over, or stand again
+        where they were written down."""
         for database in self.databases:
             for value in database.values():
                 if isinstance(value, Stream):
-                    tail = value.last_id if crashed else 0
                     for group in value.groups.values():
-                        group.recover(tail)
-        self.changes = []
+                        resume_group(group, now_ms, crashed=crashed)
 
     # ---
 
@@ -330,6 +351,9 @@ class Keyspace:
     def _is_due(self, expire_ms: int, value: Value) -> bool:
         return value.expire_ms == expire_ms and self._holds(value)
 
+    def _is_swept(self, due_ms: int, group: Group) -> bool:
+        return group.sweep_ms == due_ms and self._has(group)
+
     def _is_armed(self, deadline_ms: int, group: Group) -> bool:
         return group.armed_ms == deadline_ms and self._has(group)
 
@@ -344,7 +368,7 @@ class Keyspace:
 
     def _rearm(self, group: Group) -> None:
         group.armed_ms = None
-        deadline_ms = next_deadline(group)
+        deadline_ms = group.next_deadline()
         if deadline_ms is not None:
             self.arm(group, deadline_ms)
 
@@ -374,18 +398,6 @@ class Keyspace:
         if value.expire_ms is not None:
             self._expiries.push(value.expire_ms, value)
 
-    def _note_version(self, change: Change) -> None:
-        """As in Redis, what happens to groups, and XSETID, touches no key."""
-        value = change.target
-        if isinstance(value, Group) or isinstance(change, StreamSet):
-            return
-        places = [(value.db, value.key)]
-        if isinstance(change, Renamed):
-            places.append((change.old_db, change.old_key))
-        for place in places:
-            if place in self._versions:
-                self._versions[place] += 1
-
     # --- applying changes to keys and groups
 
     def _apply_created(self, change: Created) -> None:
@@ -403,6 +415,8 @@ class Keyspace:
         if isinstance(value, Stream):
             for node in value.nodes:
                 self.cache.forget(node)
+            for group in value.groups.values():
+                self._forget_consumers(group)
 
     def _apply_renamed(self, change: Renamed) -> None:
         value = change.target
@@ -435,10 +449,11 @@ class Keyspace:
         stream = change.target.stream
         stream.touch()
         stream.drop_group(change.target)
+        self._forget_consumers(change.target)
 
-
-def _volatile(_keyspace: Keyspace, _change: Change) -> None:
-    """Nothing to apply: the state it speaks of is not kept over a restart."""
+    def _forget_consumers(self, group: Group) -> None:
+        for consumer in group.consumers.values():
+            self.connections.forget(consumer)
 
 
 # fmt: off
@@ -455,7 +470,5 @@ _APPLY: dict[type[Change], Callable[[Keyspace, Any], None]] = {
     Trimmed: lambda _, change: change.target.apply_trimmed(change),
     Lost: lambda _, change: apply_lost(change),
     StreamSet: lambda _, change: change.target.apply_stream_set(change),
-    Lapsed: _volatile,
-    Ready: _volatile,
 }
 # fmt: on

@@ -48,3 +48,16 @@ def estimate(stream: Stream, id_: EntryID) -> int | None:
     if id_ > last or (id_ and id_ < hole) or first <= hole or id_ > first:
         return None
     return added - stream.length + (id_ == first)
+
+
+def redis_lag(group: Group) -> int | None:
+    """Redis's lag: entries after the group's position; None when unknown."""
+    stream, read = group.stream, group.entries_read
+    if not stream.length:
+        return 0
+    first = stream.first_id()
+    if group.head < first and stream.max_deleted_id < first:
+        return stream.length  # it has all of them before it
+    if read is None or not _counts_on(stream.max_deleted_id, group.head):
+        read = estimate(stream, group.head)
+    return None if read is None else stream.entries_added - read

@@ -39,12 +39,16 @@ def apply_lost(change: Lost) -> None:
     stream.length -= node.live
     stream.max_deleted_id = max(stream.max_deleted_id, node.last)
     for group in stream.groups.values():
+        passed = group.passed
         if group.head >= node.last:
             group.touch()
             group.passed -= node.live
         elif group.head >= node.first:
             group.touch()
             group.passed = sum(before.live for before in stream.nodes[:at])
+        above = node.live - (passed - group.passed)
+        if above:
+            group.note_hole(node.last, above)
 
 
 def _place(stream: Stream, first: EntryID) -> int:

@@ -320,3 +320,14 @@ def _backlen_bytes(body: int) -> int:
     if body <= 127:
         return 1
     return 2 if body < 16383 else 3 if body < 2097151 else 4
+
+
+def first_zero(mask: int) -> int:
+    """The place of the lowest bit that is not set."""
+    return (~mask & (mask + 1)).bit_length() - 1
+
+
+def places_until(entries: Sequence[bytes], bytes_max: int) -> int:
+    """How many entries are read until they are ``bytes_max`` or more."""
+    totals = enumerate(accumulate(map(len, entries)), 1)
+    return next(kept for kept, total in totals if total >= bytes_max)

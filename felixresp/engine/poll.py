@@ -1,21 +1,25 @@
-"""XREADGROUP ``>`` in lease mode: owed entries first, then new ones.
+"""XREADGROUP ``>`` and XPOLL: reserved entries first, then owed, then new ones.
 
 The caps, and what a poll does to entries that are gone or spent, are here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
-from .changes import Delivered, Finished, Passed, Tally
+from .applying import apply_delivered
+from .changes import Claimed, Delivered, Finished, Passed
 from .claims import (
     EMPTY,
     UNBOUNDED_BYTES,
     Polled,
+    deadline_after,
     expire,
     hand_over,
+    is_list_full,
     is_spent,
     letters_for,
     record_losses,
@@ -23,41 +27,49 @@ from .claims import (
 from .cold import need
 from .errors import NotResident
 from .group import Group
-from .handouts import Consumer
+from .handouts import Member
 from .ids import EntryID
 from .lag import entries_read_after
+from .members import reserved_for
 
 
-def poll(  # noqa: PLR0913 - the arguments of XREADGROUP >
+def poll(  # noqa: PLR0913 - the arguments of XREADGROUP > and XPOLL
     group: Group,
-    consumer: Consumer,
+    member: Member,
     now_ms: int,
     *,
     count: int,
     client_id: int = 0,
     bytes_max: int = UNBOUNDED_BYTES,
     no_ack: bool = False,
+    visibility_ms: int | None = None,
+    with_receipts: bool = False,
 ) -> Polled:
-    """Hand out owed entries, then new ones: XREADGROUP ``>``.
+    """Hand out what is reserved for the connection, owed entries, new ones.
 
     At most ``count`` and what the caps leave; stops once ``bytes_max`` are
     read, after the entry that crosses the line.
     """
     deadlines = group.deadlines
-    if deadlines and deadlines[0][0] <= now_ms:
+    if (deadlines and deadlines[0][0] <= now_ms) or group.delays:
         expire(group, now_ms)
-    room = _room(group, count, no_ack=no_ack)
+    room = _room(group, count)
     if room <= 0:
         return EMPTY
-    owed, room_bytes = _NOTHING_OWED, bytes_max
-    if group.owed:
-        try:
-            owed = _plan_owed(group, room, bytes_max)
-        except NotResident:
-            need(group.stream, islice(group.owed_from(), room))
-            raise
-        room -= len(owed.entries)
+    again, room_bytes = _NOTHING_OWED, bytes_max
+    if group.reserved:
+        reserved = partial(reserved_for, group, member, client_id)
+        again = _plan_again(group, reserved, room, room_bytes)
+        room -= len(again.ids)
+        room_bytes -= sum(map(len, again.entries))
+    held = len(again.ids)
+    if room > 0 and not no_ack:
+        room = _under_cap(group, room)
+    if group.owed and group.mode.redelivers and room > 0 and room_bytes > 0:
+        owed = _plan_again(group, group.owed_from, room, room_bytes)
+        room -= len(owed.ids)
         room_bytes -= sum(map(len, owed.entries))
+        again = again.followed_by(owed)
     new = _NOTHING_NEW
     if (
         room > 0
@@ -66,41 +78,52 @@ def poll(  # noqa: PLR0913 - the arguments of XREADGROUP >
         and not _ranges_full(group)
     ):
         new = _plan_new(group, room, room_bytes)
-    if owed.gone or owed.spent:
-        record_losses(group, owed.gone, letters_for(group, owed.spent, now_ms))
+    if again.gone or again.spent:
+        letters = letters_for(group, again.spent, now_ms)
+        record_losses(group, again.gone, letters, b"reclaim")
     if no_ack:
-        _finish_at_once(group, owed.ids, new)
+        _finish_at_once(group, again.ids, new)
     else:
-        if owed.ids:
-            again = {id_: _one_more(group, id_, now_ms) for id_ in owed.ids}
-            handout = hand_over(group, consumer, again, now_ms, now_ms, client_id)
-            group.stream.keyspace.handed.append(handout)
-            consumer.active_ms = now_ms
-        if new.ids:
-            _deliver(group, consumer, new, now_ms, client_id)
-        elif new.scanned:
-            _pass_over(group, new)
-    if owed.ids:
-        return Polled(owed.ids + new.ids, owed.entries + new.entries)
+        nonce = group.stream.keyspace.nonce() if with_receipts else 0
+        deadline_ms = deadline_after(group, now_ms, visibility_ms)
+        hand = _Hand(group, member, now_ms, client_id, deadline_ms, nonce)
+        hand.chosen = visibility_ms is not None
+        hand.give(again, held, new)
+    if again.ids:
+        return Polled(again.ids + new.ids, again.entries + new.entries)
     return Polled(new.ids, new.entries)
 
 
 @dataclass(slots=True)
-class _Owed:
+class _Again:
     ids: list[EntryID]
     entries: list[bytes]
     gone: list[EntryID]
     spent: list[EntryID]
 
+    def followed_by(self, other: _Again) -> _Again:
+        return _Again(
+            self.ids + other.ids,
+            self.entries + other.entries,
+            self.gone + other.gone,
+            self.spent + other.spent,
+        )
 
-_NOTHING_OWED = _Owed([], [], [], [])
+
+_NOTHING_OWED = _Again([], [], [], [])
 
 
-def _plan_owed(group: Group, room: int, bytes_max: int) -> _Owed:
-    plan = _Owed([], [], [], [])
+def _plan_again(
+    group: Group, ids: Callable[[], Iterable[EntryID]], room: int, bytes_max: int
+) -> _Again:
+    plan = _Again([], [], [], [])
     read_bytes = 0
-    for id_ in group.owed_from():
-        entry = group.stream.entry(id_)
+    for id_ in ids():
+        try:
+            entry = group.stream.entry(id_)
+        except NotResident:
+            need(group.stream, islice(ids(), room))
+            raise
         if entry is None:
             plan.gone.append(id_)
         elif is_spent(group, group.tally(id_)):
@@ -135,7 +158,9 @@ def _plan_new(group: Group, room: int, bytes_max: int) -> _New:
         read = entries_read_after(group, ids)
         return _New(ids, entries, ids[-1], len(ids), read)
     # some entries above the head were finished, claimed or buried out of turn
-    taken = group.pending.keys() | group.ahead | group.dead_letters.listed.keys()
+    taken: Container[EntryID] = group.dead_letters.listed
+    if group.mode.leases:  # to Redis they are new
+        taken = group.pending.keys() | group.ahead | group.dead_letters.listed.keys()
     plan = _New([], [], head, 0)
     while room > len(plan.ids) and bytes_max > 0:
         ids, entries = stream.read_after(plan.head, room - len(plan.ids), bytes_max)
@@ -153,48 +178,115 @@ def _plan_new(group: Group, room: int, bytes_max: int) -> _New:
     return plan
 
 
-def _room(group: Group, count: int, *, no_ack: bool) -> int:
-    settings = group.stream.keyspace.settings
-    room = min(count, settings.group_max_poll_entries)
-    if len(group.dead_letters.listed) >= settings.group_max_dead_letters:
-        group.starved = True
+def _room(group: Group, count: int) -> int:
+    """How many entries the poll may have, in flight or not."""
+    settings = group.settings
+    if group.paused:
         return 0
-    if no_ack:
-        return room
-    left = settings.group_max_in_flight - group.in_flight
+    if is_list_full(group):
+        _tell_full(group)
+        return 0
+    return min(count, settings.group_max_poll_entries)
+
+
+def _tell_full(group: Group) -> None:
+    keyspace = group.stream.keyspace
+    keyspace.counts["polls_blocked_by_dead_letters"] += 1
+    if not group.starved:
+        group.starved = True
+        keyspace.notices.append(
+            f"group {group.name!r} of stream {group.stream.key!r} hands out nothing:"
+            f" its list of dead letters is full; XDLQ REDRIVE or XDLQ DISCARD some"
+        )
+
+
+def _under_cap(group: Group, room: int) -> int:
+    """How many of them may be in flight besides those that are."""
+    left = group.settings.group_max_in_flight - group.in_flight
     if left < room:
         room = left
         if left <= 0:
             group.starved = True
             group.polls_capped += 1
+            group.stream.keyspace.counts["polls_capped"] += 1
     return room
 
 
 def _ranges_full(group: Group) -> bool:
     """Acked-ahead ranges lie between pending entries, so are never more."""
-    settings = group.stream.keyspace.settings
-    if len(group.pending) < settings.group_max_acked_ahead_ranges:
+    if len(group.pending) < group.settings.group_max_acked_ahead_ranges:
         return False
     group.starved = True
+    group.stream.keyspace.counts["polls_blocked_by_acked_ahead"] += 1
     return True
 
 
-def _one_more(group: Group, id_: EntryID, now_ms: int) -> Tally:
-    attempts, deliveries, first_ms = group.tally(id_)
-    return Tally(attempts + 1, deliveries + 1, first_ms or now_ms)
+class _Hand:
+    """One hand-out: to whom, until when, under which nonce."""
 
+    __slots__ = (
+        "chosen", "client_id", "deadline_ms", "group", "member", "nonce", "now_ms"
+    )  # fmt: skip
 
-def _deliver(
-    group: Group, consumer: Consumer, new: _New, now_ms: int, client_id: int
-) -> None:
-    passed = group.passed + new.scanned
-    change = Delivered(
-        group, consumer, new.ids, new.head, new.entries_read, passed, now_ms
-    )
-    handout = group.apply_delivered(change)
-    group.stream.keyspace.changes.append(change)
-    group.stream.keyspace.handed.append(handout)
-    group.arm(handout, now_ms, client_id)
+    def __init__(
+        self,
+        group: Group,
+        member: Member,
+        now_ms: int,
+        client_id: int,
+        deadline_ms: int,
+        nonce: int,
+    ) -> None:
+        self.group = group
+        self.member = member
+        self.now_ms = now_ms
+        self.client_id = client_id
+        self.deadline_ms = deadline_ms
+        self.nonce = nonce
+        self.chosen = False
+
+    def give(self, again: _Again, held: int, new: _New) -> None:
+        """The first ``held`` of the pending ones were reserved."""
+        if again.ids:
+            self._again(again.ids[:held], b"reclaim")
+            self._again(again.ids[held:], b"takeover")
+            self.member.consumer.active_ms = self.now_ms
+        if new.ids:
+            self._new(new)
+        elif new.scanned:
+            _pass_over(self.group, new)
+
+    def _again(self, ids: Sequence[EntryID], how: bytes) -> None:
+        group, now_ms = self.group, self.now_ms
+        if not ids:
+            return
+        tallies = {id_: group.tally(id_).again(now_ms) for id_ in ids}
+        times = now_ms, now_ms, self.deadline_ms
+        change = Claimed(group, self.member, tallies, *times, self.nonce, how)
+        handout = hand_over(group, change, self.client_id)
+        handout.chosen = self.chosen
+        group.stream.keyspace.handed.append(handout)
+
+    def _new(self, new: _New) -> None:
+        group = self.group
+        change = Delivered(
+            group,
+            self.member,
+            new.ids,
+            new.head,
+            new.entries_read,
+            group.passed + new.scanned,
+            self.now_ms,
+            self.deadline_ms,
+            self.nonce,
+        )
+        handout = apply_delivered(group, change)
+        handout.client_id, handout.chosen = self.client_id, self.chosen
+        keyspace = group.stream.keyspace
+        keyspace.changes.append(change)
+        keyspace.handed.append(handout)
+        if self.deadline_ms:
+            group.arm(handout)
 
 
 def _finish_at_once(group: Group, owed: Sequence[EntryID], new: _New) -> None:

@@ -17,6 +17,7 @@ from .nodes import Node, encode_index
 if TYPE_CHECKING:
     from .dead_letters import DeadLetter
     from .group import Group
+    from .handouts import Attempt
     from .stream import Stream
 
 
@@ -55,12 +56,28 @@ class NodeSnapshot:
         )
 
 
-class PendingRecord(NamedTuple):
-    """One pending entry; ``consumer`` is 0 where nobody held it."""
+CLAIMED, OWED, DELAYED = 0, 1, 2
+
+
+class Claim(NamedTuple):
+    """Who holds an entry, or held it last; ``consumer`` is 0 for nobody."""
 
     consumer: int
+    user: bytes
     handed_ms: int
+    began_ms: int
+    deadline_ms: int
+    nonce: int
+
+
+class PendingRecord(NamedTuple):
+    """One pending entry; ``state`` is CLAIMED, OWED or DELAYED."""
+
+    claim: Claim
+    state: int
+    until_ms: int  # of a delay
     tally: Tally
+    story: Sequence[Attempt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +92,9 @@ class GroupSnapshot:
     entries_read: int | None
     passed: int
     next_consumer: int
+    own_settings: dict[str, str]
+    paused: bool
+    learned_visibility_ms: int
     ahead: Sequence[EntryID]  # finished above the head
     consumers: Sequence[tuple[int, bytes, int, int]]  # number, name, seen, active ms
     dropped_consumers: Sequence[int]
@@ -83,6 +103,7 @@ class GroupSnapshot:
     dead: dict[EntryID, DeadLetter]  # listed
     redriven: dict[EntryID, DeadLetter]  # off the list, kept until finished
     dropped_dead: Sequence[EntryID]
+    stories: dict[EntryID, Sequence[Attempt]]  # of the listed
 
 
 @dataclass(frozen=True, slots=True)

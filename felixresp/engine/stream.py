@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from .changes import Appended, Deleted, StreamSet, Trimmed
@@ -20,8 +19,10 @@ from .nodes import (
     Slice,
     View,
     encode_entry,
+    first_zero,
     following_size,
     opening_size,
+    places_until,
 )
 from .snapshots import NodeSnapshot, StreamSnapshot
 
@@ -146,6 +147,15 @@ class Stream:
 
     # --- reading
 
+    def group(self, name: bytes) -> Group | None:
+        """Raises NotResident."""
+        group = self.groups.get(name)
+        if group is not None and not group.resident:
+            raise NotResident(self, (), (group,))
+        if group is not None:
+            group.used = True
+        return group
+
     def first_id(self) -> EntryID:
         """The first live entry's ID, 0 when there is none."""
         if not self.nodes:
@@ -153,7 +163,7 @@ class Stream:
         node = self.nodes[0]
         if not node.dead & 1:
             return node.first
-        return self.view(node).ids[_first_zero(node.dead)]
+        return self.view(node).ids[first_zero(node.dead)]
 
     def top_id(self) -> EntryID:
         """The last live entry's ID, 0 when there is none."""
@@ -181,7 +191,7 @@ class Stream:
             return self.length
         if not self.nodes or id_ < self.nodes[0].first:
             return 0
-        at = self._node_index(id_)
+        at = self.node_index(id_)
         node = self.nodes[at]
         below = sum(node.live for node in self.nodes[:at])
         if id_ >= node.last:
@@ -202,7 +212,7 @@ class Stream:
         nodes = self.nodes
         if not nodes or after >= nodes[-1].last:
             return ids, entries
-        at = self._node_index(after) if after >= nodes[0].first else 0
+        at = self.node_index(after) if after >= nodes[0].first else 0
         room_bytes = bytes_max
         wanted = nodes[at : at + count + 1]
         for node in wanted:
@@ -221,7 +231,7 @@ class Stream:
                 new = view.entries(start, stop)
             new_bytes = sum(map(len, new))
             if new_bytes >= room_bytes:
-                kept = _until(new, room_bytes)
+                kept = places_until(new, room_bytes)
                 return ids + new_ids[:kept], entries + new[:kept]
             room_bytes -= new_bytes
             ids += new_ids
@@ -303,6 +313,10 @@ class Stream:
             if gone:
                 group.touch()
                 group.passed -= gone
+            if gone < len(change.ids):
+                for id_ in change.ids:
+                    if id_ > group.head:
+                        group.note_hole(id_, 1)
 
     def apply_trimmed(self, change: Trimmed) -> None:
         before = change.before
@@ -324,7 +338,10 @@ class Stream:
         for group in self.groups.values():
             if group.passed:
                 group.touch()
-                group.passed -= gone if group.head >= before else group.passed
+            below = gone if group.head >= before else group.passed
+            group.passed -= below
+            if gone > below:
+                group.note_hole(before - 1, gone - below)
 
     def apply_stream_set(self, change: StreamSet) -> None:
         self.touch()
@@ -374,8 +391,6 @@ class Stream:
             self._view = None
             self.keyspace.cache.unseal(self.nodes[-1])
 
-    # ---
-
     def _is_full(self, node: Node, fields: Sequence[bytes]) -> bool:
         settings = self.keyspace.settings
         entries_max = settings.stream_node_max_entries
@@ -399,7 +414,7 @@ class Stream:
         node.dead |= mask
         node.live -= mask.bit_count()
         if node.live == 0:
-            del self.nodes[self._node_index(node.first)]
+            del self.nodes[self.node_index(node.first)]
             self.drop_node(node)
         elif node.ids is None:
             self._changed_nodes[node] = None
@@ -410,7 +425,7 @@ class Stream:
         self.keyspace.cache.forget(node)
         self._view = None
 
-    def _node_index(self, id_: EntryID) -> int:
+    def node_index(self, id_: EntryID) -> int:
         """The index of the last node that starts at or below ``id_``."""
         nodes = self.nodes
         if id_ >= nodes[-1].first:
@@ -420,7 +435,7 @@ class Stream:
     def _find(self, id_: EntryID) -> tuple[View, int] | None:
         if not self.nodes or not self.nodes[0].first <= id_ <= self.nodes[-1].last:
             return None
-        node = self.nodes[self._node_index(id_)]
+        node = self.nodes[self.node_index(id_)]
         if id_ > node.last:
             return None
         view = self.view(node)
@@ -436,8 +451,8 @@ class Stream:
         nodes = self.nodes
         if not nodes or start > end or end < nodes[0].first:
             return
-        low = self._node_index(start) if start >= nodes[0].first else 0
-        high = self._node_index(end)
+        low = self.node_index(start) if start >= nodes[0].first else 0
+        high = self.node_index(end)
         for at in range(high, low - 1, -1) if reverse else range(low, high + 1):
             node = nodes[at]
             first = 0 if start <= node.first else self.view(node).position(start)
@@ -482,13 +497,3 @@ class Stream:
 
 def _first(node: Node) -> EntryID:
     return node.first
-
-
-def _first_zero(mask: int) -> int:
-    return (~mask & (mask + 1)).bit_length() - 1
-
-
-def _until(entries: Sequence[bytes], bytes_max: int) -> int:
-    """How many entries are read until they are ``bytes_max`` or more."""
-    totals = enumerate(accumulate(map(len, entries)), 1)
-    return next(kept for kept, total in totals if total >= bytes_max)

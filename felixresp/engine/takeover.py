@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
-from .changes import Forced, Tally
+from .changes import Claimed, Forced, Tally
 from .claims import (
     UNBOUNDED_BYTES,
     Polled,
+    deadline_after,
     expire,
     hand_over,
+    is_held_back,
     is_spent,
     letters_for,
+    may_be_gone,
     move,
     record_losses,
 )
 from .cold import need
 from .group import Group
-from .handouts import Consumer, HandOut
+from .handouts import HandOut, Member
 from .ids import EntryID
 
 _SCAN_PER_COUNT = 10  # XAUTOCLAIM looks at this many times COUNT entries
@@ -39,7 +42,7 @@ class ClaimOptions:
 
 def claim(
     group: Group,
-    consumer: Consumer,
+    member: Member,
     ids: Iterable[EntryID],
     options: ClaimOptions,
     now_ms: int,
@@ -47,53 +50,73 @@ def claim(
 ) -> Polled:
     """XCLAIM: take the pending entries of ``ids`` that are idle enough."""
     expire(group, now_ms)
-    ids = dict.fromkeys(ids)
-    need(group.stream, ids)
-    taken: dict[EntryID, Tally] = {}
-    # at no cost, so a lost reply ends none: by connection that has it, charged
-    kept: dict[tuple[int, bool], dict[EntryID, Tally]] = {}
-    ids_read, entries = [], []
-    gone, spent, forced = [], [], []
-    for id_ in ids:
-        handout = group.pending.get(id_)
-        entry = group.stream.entry(id_)
-        if handout is None:
-            if not options.force or entry is None:
-                continue
-            forced.append(id_)
-            tally = Tally(0, 1, 0)  # Redis counts being forced as a delivery
-        elif entry is None:
-            gone.append(id_)
-            continue
-        elif not _is_idle(group, id_, options.min_idle_ms, now_ms):
-            continue
-        else:
-            tally = group.tally(id_)
-        own = handout is not None and _owns(group, consumer, id_)
-        place = _place(handout) if handout and own else (client_id, False)
-        free = options.just_id or own
-        if options.retry_count is None and not free and is_spent(group, tally):
-            spent.append(id_)
-            continue
-        claims = kept.setdefault(place, {}) if free else taken
-        claims[id_] = _claimed_tally(tally, options, now_ms, free=free)
-        ids_read.append(id_)
-        entries.append(entry)
+    plan = _plan_claim(group, member, dict.fromkeys(ids), options, now_ms)
     if options.last_id > group.head:
         move(group, options.last_id, group.entries_read)
-    record_losses(group, gone, letters_for(group, spent, now_ms))
-    if forced:
-        group.record(Forced(group, tuple(forced)))
-    handed_ms = options.handed_ms
-    for (holder_id, charged), tallies in kept.items():
-        handout = hand_over(group, consumer, tallies, handed_ms, now_ms, holder_id)
-        handout.charged = charged
-    if taken:
-        handout = hand_over(group, consumer, taken, handed_ms, now_ms, client_id)
-        group.stream.keyspace.handed.append(handout)
-    if ids_read:
-        consumer.active_ms = now_ms
-    return Polled(ids_read, entries)
+    record_losses(group, plan.gone, letters_for(group, plan.spent, now_ms))
+    if plan.forced:
+        group.record(Forced(group, tuple(plan.forced)))
+    for held, tallies in plan.kept.items():  # a lost reply ends none of these claims
+        _beat(group, member, held, tallies, options.handed_ms, now_ms)
+    if plan.taken:
+        times = options.handed_ms, now_ms
+        handout = _take(group, member, plan.taken, *times, client_id)
+        if not options.just_id:
+            group.stream.keyspace.handed.append(handout)
+    if plan.ids:
+        member.consumer.active_ms = now_ms
+    return Polled(plan.ids, plan.entries)
+
+
+@dataclass(slots=True)
+class _Claims:
+    """What XCLAIM does to whom."""
+
+    ids: list[EntryID] = field(default_factory=list)  # in the order of the reply
+    entries: list[bytes] = field(default_factory=list)
+    taken: dict[EntryID, Tally] = field(default_factory=dict)
+    kept: dict[HandOut, dict[EntryID, Tally]] = field(default_factory=dict)
+    forced: list[EntryID] = field(default_factory=list)
+    gone: list[EntryID] = field(default_factory=list)
+    spent: list[EntryID] = field(default_factory=list)
+
+
+def _plan_claim(
+    group: Group,
+    member: Member,
+    ids: Collection[EntryID],
+    options: ClaimOptions,
+    now_ms: int,
+) -> _Claims:
+    need(group.stream, ids)
+    plan, held_back = _Claims(), is_held_back(group)
+    for id_ in ids:
+        handout = group.pending.get(id_)
+        own = handout is not None and _owns(group, member, id_)
+        if held_back and not own:
+            continue
+        entry = group.stream.entry(id_)
+        if entry is None:
+            if handout is not None:
+                plan.gone.append(id_)
+            continue
+        if not _may_take(group, id_, options, now_ms):
+            continue
+        # Redis counts being forced as a delivery
+        tally = Tally(0, 1, 0) if handout is None else group.tally(id_)
+        free = options.just_id or own
+        if options.retry_count is None and not free and is_spent(group, tally):
+            plan.spent.append(id_)
+            continue
+        claims = plan.taken
+        if handout is None:
+            plan.forced.append(id_)
+        elif own:
+            claims = plan.kept.setdefault(handout, {})
+        claims[id_] = _claimed_tally(tally, options, now_ms, free=free)
+        plan.ids.append(id_)
+        plan.entries.append(entry)
+    return plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +130,7 @@ class AutoClaimed:
 
 def autoclaim(  # noqa: PLR0913 - the arguments of XAUTOCLAIM
     group: Group,
-    consumer: Consumer,
+    member: Member,
     start: EntryID,
     now_ms: int,
     *,
@@ -120,30 +143,35 @@ def autoclaim(  # noqa: PLR0913 - the arguments of XAUTOCLAIM
     expire(group, now_ms)
     wanted, entries, deleted, spent = {}, [], [], []
     attempts_left, room, next_id = count * _SCAN_PER_COUNT, count, 0
-    need(group.stream, _idle_from(group, start, min_idle_ms, now_ms, count))
+    if is_held_back(group):
+        return AutoClaimed(0, Polled((), ()), ())
+    options = ClaimOptions(min_idle_ms, now_ms, just_id=just_id)
+    need(group.stream, _read_from(group, start, options, now_ms, count))
     for id_ in group.pending_from(start):
         if not attempts_left or not room:
             next_id = id_
             break
         attempts_left -= 1
-        if not _is_idle(group, id_, min_idle_ms, now_ms):
+        may_take = _may_take(group, id_, options, now_ms)
+        if not may_take and not _may_list(group, id_):
             continue
         entry = group.stream.entry(id_)
         tally = group.tally(id_)
-        if entry is None:
+        if entry is None:  # listed however short it has been idle
             deleted.append(id_)
             room -= 1
+        elif not may_take:
+            continue
         elif not just_id and is_spent(group, tally):
             spent.append(id_)
         else:
-            options = ClaimOptions(min_idle_ms, now_ms, just_id=just_id)
             wanted[id_] = _claimed_tally(tally, options, now_ms, free=just_id)
             entries.append(entry)
             room -= 1
     record_losses(group, deleted, letters_for(group, spent, now_ms))
     if wanted:
-        handout = hand_over(group, consumer, wanted, now_ms, now_ms, client_id)
-        consumer.active_ms = now_ms
+        handout = _take(group, member, wanted, now_ms, now_ms, client_id)
+        member.consumer.active_ms = now_ms
         if not just_id:
             group.stream.keyspace.handed.append(handout)
     return AutoClaimed(next_id, Polled(list(wanted), entries), deleted)
@@ -151,7 +179,7 @@ def autoclaim(  # noqa: PLR0913 - the arguments of XAUTOCLAIM
 
 def history(  # noqa: PLR0913 - the arguments of XREADGROUP id
     group: Group,
-    consumer: Consumer,
+    member: Member,
     after: EntryID,
     now_ms: int,
     *,
@@ -165,14 +193,16 @@ def history(  # noqa: PLR0913 - the arguments of XREADGROUP id
     connection than the one that got it: a restarted worker, not a re-read.
     """
     expire(group, now_ms)
-    settings = group.stream.keyspace.settings
-    count = min(count, settings.group_max_poll_entries)
+    count = min(count, group.settings.group_max_poll_entries)
     read: list[tuple[EntryID, bytes | None]] = []
     spent: list[EntryID] = []
-    claims: dict[tuple[int, bool], dict[EntryID, Tally]] = {}
+    claims: dict[tuple[HandOut, bool], dict[EntryID, Tally]] = {}
     read_bytes = 0
-    held = group.held_by(consumer)
-    held = [id_ for id_ in held if id_ > after and id_ not in group.owed]
+    held = [
+        id_
+        for id_ in group.held_by(member.consumer)
+        if id_ > after and _shows(group, member, id_, client_id)
+    ]
     need(group.stream, held[:count])
     for id_ in held:
         if len(read) >= count or read_bytes >= bytes_max:
@@ -186,48 +216,97 @@ def history(  # noqa: PLR0913 - the arguments of XREADGROUP id
         if charge and is_spent(group, tally):
             spent.append(id_)
             continue
-        attempts = tally.attempts + charge
-        place = handout.client_id, handout.charged or charge
-        again = Tally(attempts, tally.deliveries + 1, tally.first_ms)
-        claims.setdefault(place, {})[id_] = again
+        again = tally.again(now_ms, attempts=charge)
+        claims.setdefault((handout, charge), {})[id_] = again
         read.append((id_, entry))
         read_bytes += len(entry)
     record_losses(group, (), letters_for(group, spent, now_ms))
-    for (holder_id, charged), tallies in claims.items():
-        handout = hand_over(group, consumer, tallies, now_ms, now_ms, holder_id)
+    for (claim_, charge), tallies in claims.items():
+        charged = claim_.charged or charge
+        handout = _beat(group, member, claim_, tallies, now_ms, now_ms)
         handout.charged = charged
     return read
 
 
-def _idle_from(
-    group: Group, start: EntryID, min_idle_ms: int, now_ms: int, count: int
+def _read_from(
+    group: Group, start: EntryID, options: ClaimOptions, now_ms: int, count: int
 ) -> Iterator[EntryID]:
-    """The first that XAUTOCLAIM may have to read."""
-    scanned = islice(group.pending_from(start), count * _SCAN_PER_COUNT)
-    idle = (id_ for id_ in scanned if _is_idle(group, id_, min_idle_ms, now_ms))
-    return islice(idle, count)
+    """What XAUTOCLAIM may have to read."""
+    for id_ in islice(group.pending_from(start), count * _SCAN_PER_COUNT):
+        if _may_take(group, id_, options, now_ms):
+            yield id_
+            count -= 1
+            if not count:
+                return
+        elif _may_list(group, id_):
+            yield id_
 
 
-def _is_idle(group: Group, id_: EntryID, min_idle_ms: int, now_ms: int) -> bool:
-    """Owed entries match at any min-idle."""
-    return id_ in group.owed or now_ms - group.pending[id_].handed_ms >= min_idle_ms
+def _may_list(group: Group, id_: EntryID) -> bool:
+    """Whether XAUTOCLAIM lists it as deleted where it is not there any more."""
+    return id_ not in group.delayed and may_be_gone(group.stream, id_)
 
 
-def _place(handout: HandOut) -> tuple[int, bool]:
-    """What a heartbeat keeps: the claim's connection, whether a history read
-    elsewhere was charged."""
-    return handout.client_id, handout.charged
+def _shows(group: Group, member: Member, id_: EntryID, client_id: int) -> bool:
+    """Whether a history read of the member has the entry."""
+    if not group.is_claimed(id_):
+        return False
+    if group.reserved.get(id_, client_id) != client_id:
+        return False
+    return group.pending[id_].member is member or not group.mode.by_user
 
 
-def _owns(group: Group, consumer: Consumer, id_: EntryID) -> bool:
-    return group.pending[id_].consumer is consumer and id_ not in group.owed
+def _may_take(group: Group, id_: EntryID, options: ClaimOptions, now_ms: int) -> bool:
+    """Owed entries match at any min-idle; delayed ones, and those that are not
+    pending, only by force."""
+    if id_ in group.delayed or id_ not in group.pending:
+        return options.force
+    if id_ in group.owed:
+        return True
+    return now_ms - group.pending[id_].handed_ms >= options.min_idle_ms
+
+
+def _owns(group: Group, member: Member, id_: EntryID) -> bool:
+    return group.pending[id_].member is member and group.is_claimed(id_)
+
+
+def _take(
+    group: Group,
+    member: Member,
+    tallies: dict[EntryID, Tally],
+    handed_ms: int,
+    now_ms: int,
+    client_id: int,
+) -> HandOut:
+    """A new attempt; whoever held the entries has lost them."""
+    times = handed_ms, now_ms, deadline_after(group, now_ms)
+    change = Claimed(group, member, tallies, *times, 0, b"takeover")
+    return hand_over(group, change, client_id)
+
+
+def _beat(
+    group: Group,
+    member: Member,
+    held: HandOut,
+    tallies: dict[EntryID, Tally],
+    handed_ms: int,
+    now_ms: int,
+) -> HandOut:
+    """The same claim goes on, its receipts good, with its full time again."""
+    deadline_ms = deadline_after(group, now_ms)
+    if held.chosen:  # never less than the client asked for
+        deadline_ms = max(deadline_ms, held.deadline_ms)
+    times = handed_ms, held.began_ms, deadline_ms
+    change = Claimed(group, member, tallies, *times, held.nonce)
+    handout = hand_over(group, change, held.client_id)
+    handout.charged, handout.chosen = held.charged, held.chosen
+    return handout
 
 
 def _claimed_tally(
     tally: Tally, options: ClaimOptions, now_ms: int, *, free: bool
 ) -> Tally:
-    first_ms = tally.first_ms or now_ms
     if options.retry_count is not None:
-        return Tally(options.retry_count, options.retry_count, first_ms)
-    deliveries = tally.deliveries + (not options.just_id)
-    return Tally(tally.attempts + (not free), deliveries, first_ms)
+        count = options.retry_count
+        return Tally(count, count, tally.first_ms or now_ms)
+    return tally.again(now_ms, attempts=not free, deliveries=not options.just_id)

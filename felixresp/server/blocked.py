@@ -36,6 +36,7 @@ class Waiter:
         "order",
         "parked",
         "request",
+        "timeout",
     )
 
     def __init__(
@@ -50,6 +51,7 @@ class Waiter:
         self.line: Line = None
         if block.group is not None:
             self.line = block.group, block.no_ack
+        self.timeout = block.timeout
         self.parked = True
 
 

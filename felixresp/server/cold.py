@@ -7,7 +7,6 @@ reply that had already promised them ends with its connection.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from ..engine.losses import lose
 from ..engine.nodes import Node, Slice
 from ..engine.stream import Stream
 from ..storage.base import Unreadable
+from .log import say
 
 if TYPE_CHECKING:
     from .server import Server
@@ -32,6 +32,7 @@ class Cold:
     def load(self, missing: NotResident) -> None:
         """Bring the nodes in; one that is damaged is not missed any more."""
         try:
+            self._server.store.read_groups(missing.groups)
             self._read(missing.stream, missing.nodes)
         except Unreadable as damage:
             self._lose(missing.stream, damage)
@@ -66,4 +67,4 @@ class Cold:
                 f"; {node.live} entries of {key!r} in database {stream.db},"
                 f" from {first.decode()} to {last.decode()}, are lost and skipped"
             )
-        print(f"felixresp: {line}", file=sys.stderr, flush=True)
+        say(line)

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from .server import Server
 
 REDIS_VERSION = "7.2.4"
+_GROUP_COUNTS = (
+    "claims_lapsed",
+    "lapsed_while_connected",
+    "entries_dead",
+    "entries_skipped",
+    "consumers_expired",
+    "groups_evicted",
+    "polls_capped",
+    "polls_blocked_by_acked_ahead",
+    "polls_blocked_by_dead_letters",
+)
 _STATM = Path("/proc/self/statm")
 
 Section = Mapping[str, object]
@@ -30,6 +41,7 @@ def describe_server(server: Server) -> Mapping[str, Section]:
         "Memory": _memory(server),
         "Persistence": _persistence(server),
         "Stats": _stats(server),
+        "Groups": _groups(server),
         "Replication": {
             "role": "master",
             "connected_slaves": 0,
@@ -116,6 +128,12 @@ def _stats(server: Server) -> Section:
         "acl_access_denied_channel": 0,
         "acl_access_denied_group": refused[b"group"],
     }
+
+
+def _groups(server: Server) -> Section:
+    """What the limits of groups have turned away, and what came to an end."""
+    counts = server.keyspace.counts
+    return {name: counts[name] for name in _GROUP_COUNTS}
 
 
 def _cpu() -> Section:

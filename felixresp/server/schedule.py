@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..protocol.reply import NIL_ARRAY
 from .timers import Timer
 from .turn import Turn
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 TICK_MS = 10  # after a change, when the store had nothing to do before
 _UNSETTLED_MS = 100  # while the store has not been given everything
 _IDLE_CHECK_MS = 1000
+_EVICTION_MS = 60_000  # between two looks for groups that nobody uses
 
 
 class Schedule:
@@ -33,6 +33,7 @@ class Schedule:
         self._fatal = fatal
         self.tick_due_ms: int | None = server.started_ms  # of the store
         self._idle_check_ms = server.started_ms
+        self._eviction_ms = server.started_ms + _EVICTION_MS
         self.timer = Timer(
             loop,
             turn,
@@ -44,6 +45,7 @@ class Schedule:
                 lambda: server.committer.lazy_due_ms,
                 lambda: self.tick_due_ms,
                 self._next_idle_check,
+                lambda: self._eviction_ms,
             ),
             self._ring,
         )
@@ -71,7 +73,7 @@ class Schedule:
         if deadline_ms is not None and deadline_ms <= now_ms:
             server.end_claims(now_ms)
         while waiter := server.waiters.pop_due(now_ms):
-            waiter.connection.reply(NIL_ARRAY)
+            waiter.connection.reply(waiter.timeout)
             waiter.connection.resume()
         lazy_due_ms = server.committer.lazy_due_ms
         if lazy_due_ms is not None and lazy_due_ms <= now_ms:
@@ -82,6 +84,9 @@ class Schedule:
                 delay_ms = _UNSETTLED_MS
             server.look_for_room()
             self.tick_due_ms = None if delay_ms is None else now_ms + delay_ms
+        if self._eviction_ms <= now_ms:
+            self._eviction_ms = now_ms + _EVICTION_MS
+            server.store.evict_groups(now_ms)
         idle_check_ms = self._next_idle_check()
         if idle_check_ms is not None and idle_check_ms <= now_ms:
             self._close_idle(now_ms)

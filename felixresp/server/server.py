@@ -8,12 +8,11 @@ then the next command of anyone runs.
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import sys
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from ..commands.context import (
@@ -38,7 +37,7 @@ from ..engine.errors import NotResident
 from ..engine.group import Group
 from ..engine.handouts import HandOut
 from ..engine.keyspace import Keyspace
-from ..protocol.reply import NIL_ARRAY, Error, Reply
+from ..protocol.reply import Error, Reply
 from ..storage.base import Failure, Recovered, Store
 from . import monitor
 from .blocked import Key, Waiter, Waiters
@@ -47,6 +46,7 @@ from .committer import Committer
 from .connection import Connection
 from .info import describe_server
 from .listener import Listener
+from .log import end_process, say
 from .schedule import TICK_MS, Schedule
 from .turn import Turn
 from .users_file import open_users
@@ -61,12 +61,6 @@ class Clock(Protocol):
     def now_ms(self) -> int: ...
     def wall_ms(self) -> int: ...
     def wall_us(self) -> int: ...
-
-
-def end_process(line: str) -> None:
-    """Memory and disk may disagree: end before a reply says so."""
-    print(f"felixresp: {line}", file=sys.stderr, flush=True)
-    os._exit(1)
 
 
 class Server:
@@ -85,9 +79,7 @@ class Server:
         self.random_bytes = secrets.token_bytes
         self.store = store
         self.clock = clock
-        self.keyspace = Keyspace(settings)
-        self.recovered: Recovered = store.open(self.keyspace)
-        self.keyspace.take()
+        self.keyspace, self.recovered = self._open()
         self._turn = Turn(loop)
         self.committer = Committer(store, settings, loop, self._turn, fatal)
         self.waiters = Waiters()
@@ -108,7 +100,7 @@ class Server:
         self._ready: deque[Connection] = deque()
         self._lined_up = False  # the ready ones have their turns when the loop is free
         self._touched: dict[Key, None] = {}
-        self._serving = False
+        self._serving = self._stopping = False
         self._listener = Listener(
             self._make_connection, self._begin_turn, self._end_turn
         )
@@ -117,6 +109,14 @@ class Server:
         self._timer = self.schedule.timer
         store.on_failure = self._on_failure
         self._timer.touch()
+
+    def _open(self) -> tuple[Keyspace, Recovered]:
+        """What the store has; the changes of starting again are the first ones."""
+        keyspace = Keyspace(self.settings, partial(secrets.randbits, 64))
+        recovered = self.store.open(keyspace)
+        keyspace.take()
+        keyspace.resume(self.clock.now_ms(), crashed=not recovered.clean)
+        return keyspace, recovered
 
     # --- listening
 
@@ -130,6 +130,7 @@ class Server:
 
     async def stop(self) -> None:
         """A clean stop: no new work, what is held becomes durable and leaves."""
+        self._stopping = True
         self._listener.stop()
         self._timer.cancel()
         self.committer.commit()
@@ -171,13 +172,15 @@ class Server:
             self.waiters.remove(connection.waiter)
             connection.waiter = None
         for db, key in connection.watched:
-            self.keyspace.unwatch(db, key)
+            self.keyspace.watches.unwatch(db, key)
         connection.watched.clear()
-        claims = connection.drop()
-        if claims:
-            self.keyspace.return_claims(claims)
-            self.settle(self.clock.now_ms())
-            self._serve()
+        now_ms = self.clock.now_ms()
+        self.keyspace.return_claims(connection.drop(), now_ms)
+        if not self._stopping:  # whoever goes on afterwards keeps its claims
+            self.keyspace.detach(connection.id, now_ms)
+        self.settle(now_ms)
+        self._serve()
+        self._timer.touch()
 
     def ready(self, connection: Connection) -> None:
         """Give the connection a turn after those that stand in line."""
@@ -205,7 +208,7 @@ class Server:
                 line = f"{self.store.trouble()}: commands that add data are refused"
             else:
                 line = "there is room again: commands that add data are taken"
-            print(f"felixresp: {line}", file=sys.stderr, flush=True)
+            say(line)
 
     def _line_up(self) -> None:
         if self._ready and not self._lined_up:
@@ -312,7 +315,7 @@ class Server:
         name = request[0][:32]
         if self.keyspace.changes:
             self._fatal(f"{name!r} failed after it had changed something")
-        print(f"felixresp: {name!r} failed; nothing changed", file=sys.stderr)
+        say(f"{name!r} failed; nothing changed")
         return _INTERNAL_ERROR
 
     def _answer(
@@ -327,6 +330,8 @@ class Server:
         lost it at once: nothing that saw it may be answered."""
         keyspace = self.keyspace
         changes = keyspace.take()
+        while keyspace.notices:
+            say(keyspace.notices.pop(0))
         if not changes:
             return True
         self.committer.add(changes, now_ms)
@@ -374,11 +379,13 @@ class Server:
         connection = waiter.connection
         ctx = connection.context
         self.read_clock(ctx)
-        ctx.deadline_ms = waiter.deadline_ms
+        if not waiter.parked:  # keys expired, and the store failed at that
+            return
+        ctx.again, ctx.deadline_ms = True, waiter.deadline_ms
         ctx.frozen_ids = waiter.frozen_ids
         ctx.waiters_left = self.waiters.ahead(key, waiter)
         answer = self._dispatch(ctx, waiter.request)
-        ctx.deadline_ms = ctx.frozen_ids = None
+        ctx.again, ctx.deadline_ms, ctx.frozen_ids = False, None, None
         ctx.waiters_left = 1
         claims = self._take_claims()
         if not self.settle(ctx.now_ms) or isinstance(answer, Block):
@@ -443,12 +450,10 @@ class Server:
         """Batches were lost: so are the replies that saw them, and the memory."""
         word = "may not have been" if failure.unknown else "were not"
         partitions = ", ".join(map(str, failure.partitions))
-        print(f"felixresp: changes of {partitions} {word} written", file=sys.stderr)
+        say(f"changes of {partitions} {word} written")
         self.committer.abandon()
         self._touched.clear()
-        self.keyspace = Keyspace(self.settings)
-        self.store.open(self.keyspace)
-        self.keyspace.take()
+        self.keyspace, _ = self._open()
         for connection in list(self._connections.values()):
             connection.context.keyspace = self.keyspace
             if connection.output.waiting or connection.waiter or connection.watched:
@@ -469,10 +474,11 @@ class Server:
 
     def unblock(self, client_id: int, *, error: bool) -> bool:
         connection = self._connections.get(client_id)
-        if connection is None or connection.waiter is None:
+        waiter = connection.waiter if connection is not None else None
+        if connection is None or waiter is None:
             return False
-        self.waiters.remove(connection.waiter)
-        connection.reply(_UNBLOCKED if error else NIL_ARRAY)
+        self.waiters.remove(waiter)
+        connection.reply(_UNBLOCKED if error else waiter.timeout)
         connection.resume()
         return True
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from ..engine.changes import Change
+from ..engine.group import Group
 from ..engine.keyspace import Keyspace
 from ..engine.nodes import Node
 from ..engine.stream import Stream
@@ -98,6 +99,14 @@ class Store(Protocol):
 
         Raises Unreadable for the first that is damaged; those before it are in.
         """
+        ...
+
+    def evict_groups(self, now_ms: int) -> None:
+        """Let groups that nobody uses leave memory, where they can come back."""
+        ...
+
+    def read_groups(self, groups: Iterable[Group]) -> None:
+        """Bring back groups that left memory. Raises StoreError."""
         ...
 
     def writable(self) -> bool:

@@ -14,10 +14,11 @@ from contextlib import suppress
 from threading import Event, Thread
 
 from ..engine.ids import EntryID
-from ..engine.keyspace import Keyspace, String
+from ..engine.keyspace import Keyspace
 from ..engine.nodes import Node
 from ..engine.snapshots import NodeSnapshot, StreamSnapshot
 from ..engine.stream import Stream
+from ..engine.values import String
 from .base import Unreadable
 from .database import Database, WriteFailed
 from .records import State

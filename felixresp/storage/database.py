@@ -17,10 +17,11 @@ import lmdb
 from ..engine.cache import NodeCache
 from ..engine.group import Group
 from ..engine.ids import EntryID
-from ..engine.keyspace import Keyspace, String
+from ..engine.keyspace import Keyspace
 from ..engine.nodes import Node
 from ..engine.snapshots import GroupSnapshot, PendingRecord, StreamSnapshot
 from ..engine.stream import Stream
+from ..engine.values import String
 from . import records
 from .base import StoreError, Unreadable
 from .frames import refuse_unknown
@@ -121,19 +122,7 @@ class Database:
                 if isinstance(value, Stream):
                     streams[key] = value
             self._load_nodes(txn, streams)
-            groups = self._load_groups(txn, streams)
-            for key, data in self._rows(txn, "consumers"):
-                if (group := groups.get(key[:16])) is not None:
-                    consumer = records.decode_consumer(key[16:], data)
-                    group.consumers[consumer.name] = consumer
-            for key, data in self._rows(txn, "dead"):
-                if (group := groups.get(key[:16])) is not None:
-                    letter, listed = records.decode_dead(data)
-                    if listed:
-                        group.dead_letters.add(letter)
-                    else:
-                        group.dead_letters.redriven[letter.id] = letter
-            self._load_pending(txn, groups)
+            self._fill_groups(txn, self._load_groups(txn, streams), b"")
 
     def _load_nodes(self, txn: lmdb.Transaction, streams: dict[bytes, Stream]) -> None:
         prefix, stream = b"", None
@@ -161,20 +150,56 @@ class Database:
                 stream.groups[group.name] = groups[key] = group
         return groups
 
-    def _load_pending(self, txn: lmdb.Transaction, groups: dict[bytes, Group]) -> None:
+    def read_groups(self, groups: Iterable[Group]) -> None:
+        """Fill groups that left memory. Raises Corrupt, StoreError."""
+        try:
+            with self._env.begin() as txn:
+                for group in groups:
+                    key = records.group_key(group.stream.number, group.number)
+                    self._fill_groups(txn, {key: group}, key)
+                    group.resident = group.used = True
+        except lmdb.Error as exc:
+            msg = f"cannot read {self._path}: {exc}"
+            raise StoreError(msg) from exc
+        except (struct.error, LookupError, TypeError, ValueError) as exc:
+            raise records.damaged(str(self._path), self._row) from exc
+
+    def _fill_groups(
+        self, txn: lmdb.Transaction, groups: dict[bytes, Group], prefix: bytes
+    ) -> None:
+        """Consumers, dead letters and pending entries, of keys with this prefix."""
+        for key, data in self._rows(txn, "consumers", prefix):
+            if (group := groups.get(key[:16])) is not None:
+                consumer = records.decode_consumer(key[16:], data)
+                group.consumers[consumer.name] = consumer
+        for key, data in self._rows(txn, "dead", prefix):
+            if (group := groups.get(key[:16])) is not None:
+                letter, story, listed = records.decode_dead(data)
+                if story:
+                    group.stories[letter.id] = list(story)
+                if listed:
+                    group.dead_letters.add(letter)
+                else:
+                    group.dead_letters.redriven[letter.id] = letter
         found: dict[bytes, dict[EntryID, PendingRecord]] = {key: {} for key in groups}
-        for key, data in self._rows(txn, "pending"):
+        for key, data in self._rows(txn, "pending", prefix):
             if (pending := found.get(key[:16])) is not None:
                 id_, record = records.decode_pending(key[16:], data)
                 pending[id_] = record
         for key, group in groups.items():
             group.restore_pending(found[key])
 
-    def _rows(self, txn: lmdb.Transaction, name: str) -> Iterator[tuple[bytes, bytes]]:
+    def _rows(
+        self, txn: lmdb.Transaction, name: str, prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Each record; ``_row`` says which one, should it not make sense."""
         with txn.cursor(self._dbs[name]) as cursor:
+            if prefix and not cursor.set_range(prefix):
+                return
             rows = cast("Iterator[tuple[bytes, bytes]]", cursor.iternext())
             for key, data in rows:
+                if not key.startswith(prefix):
+                    return
                 self._row = key
                 yield key, self._open(key, data)
 
@@ -330,4 +355,5 @@ def _write_group(rows: _Rows, stream: int, group: GroupSnapshot) -> None:
     for listed, letters in ((True, group.dead), (False, group.redriven)):
         for id_, letter in letters.items():
             key = records.entry_key(stream, number, id_)
-            rows.put("dead", key, records.encode_dead(letter, listed=listed))
+            story = group.stories.get(id_, ())
+            rows.put("dead", key, records.encode_dead(letter, story, listed=listed))

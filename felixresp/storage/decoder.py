@@ -6,12 +6,13 @@ change can be read only after the one before it was applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..engine.changes import (
     Appended,
     Change,
     Claimed,
+    Configured,
     ConsumerCreated,
     ConsumerDeleted,
     Created,
@@ -21,15 +22,19 @@ from ..engine.changes import (
     Discarded,
     Dropped,
     ExpirySet,
+    Extended,
     Finished,
     Forced,
     GroupCreated,
     GroupDestroyed,
     GroupMoved,
+    HandedBack,
+    Lapsed,
     Lost,
     Passed,
     Redriven,
     Renamed,
+    Sought,
     StreamSet,
     StringSet,
     Tally,
@@ -37,30 +42,39 @@ from ..engine.changes import (
 )
 from ..engine.dead_letters import DeadLetter
 from ..engine.group import Group
-from ..engine.handouts import Consumer
+from ..engine.handouts import Consumer, Member
 from ..engine.ids import EntryID
-from ..engine.keyspace import Keyspace, String, Value
+from ..engine.keyspace import Keyspace
 from ..engine.stream import Stream
+from ..engine.values import String, Value
 from .layouts import (
     APPENDED,
     CLAIMED,
+    CONFIGURED,
     CONSUMER,
     CONSUMER_GONE,
     CREATED,
     DELIVERED,
+    DIED,
     EXPIRY,
+    EXTENDED,
     GROUP_CREATED,
     GROUP_MOVED,
+    HANDED_BACK,
     ID_BYTES,
     IDS,
     KINDS,
+    LAPSED,
     LETTER,
     RENAMED,
+    SETTING,
+    SOUGHT,
     STREAM_SET,
     STRING,
     TALLY,
     TARGET,
     TRIMMED,
+    UNTIL,
 )
 
 
@@ -71,16 +85,33 @@ class Undecodable(Exception):
 def decode_letter(data: bytes, at: int) -> tuple[DeadLetter, int]:
     """The letter that starts at ``at``, and where it ends."""
     id_, attempts, first_ms, dead_ms, redriven, *lengths = LETTER.unpack_from(data, at)
-    at += LETTER.size
-    texts = []
-    for length in lengths:
-        texts.append(data[at : at + length])
-        at += length
-    cause, reason, consumer = texts
+    (cause, reason, consumer), at = read_texts(data, at + LETTER.size, lengths)
     letter = DeadLetter(
         _number(id_), attempts, cause, reason, consumer, first_ms, dead_ms, redriven
     )
     return letter, at
+
+
+def decode_settings(data: bytes, at: int, count: int) -> tuple[dict[str, str], int]:
+    """The settings that start at ``at``, and where they end."""
+    settings = {}
+    for _ in range(count):
+        lengths = SETTING.unpack_from(data, at)
+        words, at = read_texts(data, at + SETTING.size, lengths)
+        name, value = (word.decode(errors="surrogateescape") for word in words)
+        settings[name] = value
+    return settings, at
+
+
+def read_texts(
+    data: bytes, at: int, lengths: Iterable[int]
+) -> tuple[Sequence[bytes], int]:
+    """Texts of these lengths from ``at`` on, and where the last one ends."""
+    texts = []
+    for length in lengths:
+        texts.append(data[at : at + length])
+        at += length
+    return texts, at
 
 
 class Decoder:
@@ -120,6 +151,9 @@ class Decoder:
                 self._groups[group.number] = group
                 for consumer in group.consumers.values():
                     self._consumers[group.number, consumer.number] = consumer
+
+    def _member(self, group: int, consumer: int, user: bytes) -> Member:
+        return self._consumers[group, consumer].member(user)
 
     def _stream(self, number: int) -> Stream:
         value = self._values[number]
@@ -227,29 +261,55 @@ class Decoder:
 
     def _delivered(self, data: bytes, at: int) -> tuple[Change, int]:
         fields = DELIVERED.unpack_from(data, at)
-        _, number, consumer, head, read, passed, now_ms, count = fields
-        ids, end = _id_list(data, at + DELIVERED.size, count)
-        change = Delivered(
-            self._groups[number],
-            self._consumers[number, consumer],
-            ids,
-            _number(head),
-            _unknown(read),
-            passed,
-            now_ms,
-        )
-        return change, end
+        _, number, consumer, head, read, passed, *claim, user, count = fields
+        ids, at = _id_list(data, at + DELIVERED.size, count)
+        member = self._member(number, consumer, data[at : at + user])
+        counts = _number(head), _unknown(read), passed
+        change = Delivered(self._groups[number], member, ids, *counts, *claim)
+        return change, at + user
 
     def _claimed(self, data: bytes, at: int) -> tuple[Change, int]:
-        _, number, consumer, handed_ms, count = CLAIMED.unpack_from(data, at)
-        at += CLAIMED.size
-        end = at + count * TALLY.size
-        tallies = {
-            _number(id_): Tally(*tally)
-            for id_, *tally in TALLY.iter_unpack(data[at:end])
-        }
-        holder = self._consumers[number, consumer]
-        return Claimed(self._groups[number], holder, tallies, handed_ms), end
+        fields = CLAIMED.unpack_from(data, at)
+        _, number, consumer, handed_ms, began_ms, deadline_ms, nonce, *lengths = fields
+        user, how, count = lengths
+        tallies, at = _read_tallies(data, at + CLAIMED.size, count)
+        (named, ended), at = read_texts(data, at, (user, how))
+        group, member = self._groups[number], self._member(number, consumer, named)
+        times = handed_ms, began_ms, deadline_ms
+        return Claimed(group, member, tallies, *times, nonce, ended), at
+
+    def _extended(self, data: bytes, at: int) -> tuple[Change, int]:
+        _, number, handed_ms, deadline_ms, count = EXTENDED.unpack_from(data, at)
+        ids, end = _id_list(data, at + EXTENDED.size, count)
+        return Extended(self._groups[number], tuple(ids), handed_ms, deadline_ms), end
+
+    def _lapsed(self, data: bytes, at: int) -> tuple[Change, int]:
+        _, number, now_ms, length, count = LAPSED.unpack_from(data, at)
+        ids, at = _id_list(data, at + LAPSED.size, count)
+        how = data[at : at + length]
+        return Lapsed(self._groups[number], tuple(ids), now_ms, how), at + length
+
+    def _handed_back(self, data: bytes, at: int) -> tuple[Change, int]:
+        fields = HANDED_BACK.unpack_from(data, at)
+        _, number, now_ms, how, reason, count, counted = fields
+        at += HANDED_BACK.size
+        end = at + count * UNTIL.size
+        found = UNTIL.iter_unpack(data[at:end])
+        untils = {_number(id_): until_ms for id_, until_ms in found}
+        tallies, at = _read_tallies(data, end, counted)
+        texts, at = read_texts(data, at, (how, reason))
+        group = self._groups[number]
+        return HandedBack(group, untils, tallies, now_ms, *texts), at
+
+    def _sought(self, data: bytes, at: int) -> tuple[Change, int]:
+        _, number, head, read, passed, now_ms = SOUGHT.unpack_from(data, at)
+        counts = _number(head), _unknown(read), passed
+        return Sought(self._groups[number], *counts, now_ms), at + SOUGHT.size
+
+    def _configured(self, data: bytes, at: int) -> tuple[Change, int]:
+        _, number, paused, *times, count = CONFIGURED.unpack_from(data, at)
+        own, at = decode_settings(data, at + CONFIGURED.size, count)
+        return Configured(self._groups[number], own, paused, *times), at
 
     def _forced(self, data: bytes, at: int) -> tuple[Change, int]:
         number, ids, at = _read_ids(data, at)
@@ -260,13 +320,14 @@ class Decoder:
         return Finished(self._groups[number], ids), at
 
     def _died(self, data: bytes, at: int) -> tuple[Change, int]:
-        _, number, count = IDS.unpack_from(data, at)
-        at += IDS.size
+        _, number, length, count = DIED.unpack_from(data, at)
+        at += DIED.size
         letters = []
         for _ in range(count):
             letter, at = decode_letter(data, at)
             letters.append(letter)
-        return Died(self._groups[number], tuple(letters)), at
+        how = data[at : at + length]
+        return Died(self._groups[number], tuple(letters), how), at + length
 
     def _redriven(self, data: bytes, at: int) -> tuple[Change, int]:
         number, ids, at = _read_ids(data, at)
@@ -286,6 +347,12 @@ def _read_ids(data: bytes, at: int) -> tuple[int, list[EntryID], int]:
 def _id_list(data: bytes, at: int, count: int) -> tuple[list[EntryID], int]:
     end = at + count * ID_BYTES
     return [_number(data[i : i + ID_BYTES]) for i in range(at, end, ID_BYTES)], end
+
+
+def _read_tallies(data: bytes, at: int, count: int) -> tuple[dict[EntryID, Tally], int]:
+    end = at + count * TALLY.size
+    found = TALLY.iter_unpack(data[at:end])
+    return {_number(id_): Tally(*tally) for id_, *tally in found}, end
 
 
 def _number(id_: bytes) -> EntryID:
@@ -309,6 +376,9 @@ _DECODE: dict[int, Callable[[Decoder, bytes, int], tuple[Change, int]]] = {
     KINDS[ConsumerCreated]: Decoder._consumer_created,
     KINDS[ConsumerDeleted]: Decoder._consumer_deleted,
     KINDS[Delivered]: Decoder._delivered, KINDS[Claimed]: Decoder._claimed,
+    KINDS[Extended]: Decoder._extended, KINDS[Lapsed]: Decoder._lapsed,
+    KINDS[HandedBack]: Decoder._handed_back, KINDS[Sought]: Decoder._sought,
+    KINDS[Configured]: Decoder._configured,
     KINDS[Forced]: Decoder._forced, KINDS[Finished]: Decoder._finished,
     KINDS[Died]: Decoder._died, KINDS[Redriven]: Decoder._redriven,
     KINDS[Discarded]: Decoder._discarded,

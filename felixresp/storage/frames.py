@@ -18,7 +18,7 @@ from zlib import crc32
 from .base import Corrupt, StoreError
 
 SEGMENT_VERSION = 1
-FRAME_VERSION = 1  # of the frame and of the changes in it, see layouts.py
+FRAME_VERSION = 2  # of the frame and of the changes in it, see layouts.py
 BLOCK_BYTES = 512
 
 _NAME = re.compile(r"journal-(\d{16})")

@@ -14,6 +14,7 @@ from struct import Struct
 
 from ..config import Settings
 from ..engine.errors import NotResident
+from ..engine.group import Group
 from ..engine.keyspace import Keyspace
 from ..engine.nodes import Node
 from ..engine.stream import Stream
@@ -111,8 +112,8 @@ class JournalStore:
                 raise _damaged(found, "no checkpoint was found that it belongs to")
         next_seq = tail.next_seq if tail is not None else 1
         old = state or State(Position(1, 0, 0), 1, 0, clean=True)
-        clean = old.clean and next_seq == old.position.seq
-        keyspace.recover(crashed=not clean)
+        torn = tail is not None and tail.torn_bytes
+        clean = old.clean and next_seq == old.position.seq and not torn
         self._epoch = old.epoch + 1
         self._start(next_seq, max([old.position.segment, *numbers]) + 1, numbers)
         return self._recovered(replayed, tail, clean=clean)
@@ -176,7 +177,7 @@ class JournalStore:
                 replayed += self._replay_frame(decoder, found.payload)
             except Undecodable as exc:
                 raise _damaged(found, str(exc)) from exc
-            except (KeyError, AttributeError, AssertionError, IndexError) as exc:
+            except (LookupError, ValueError, AttributeError, AssertionError) as exc:
                 raise _damaged(found, f"cannot be applied: {exc!r}") from exc
         return replayed
 
@@ -239,6 +240,13 @@ class JournalStore:
 
     def read(self, stream: Stream, nodes: Iterable[Node]) -> None:
         self._database.read(stream.number, nodes, self._keyspace.cache)
+
+    def evict_groups(self, now_ms: int) -> None:
+        if self._checkpoint is None:  # what did not change since the last is stored
+            self._keyspace.evict_idle_groups(now_ms)
+
+    def read_groups(self, groups: Iterable[Group]) -> None:
+        self._database.read_groups(groups)
 
     def writable(self) -> bool:
         if self._filler.failure is not None and self._filler.ready < READY_MIN:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..config import Settings
+from ..engine.group import Group
 from ..engine.keyspace import Keyspace
 from ..engine.nodes import Node
 from ..engine.stream import Stream
@@ -75,7 +76,6 @@ class MemoryStore:
         ]
         for stream in streams:
             stream.open_tail()
-        keyspace.recover(crashed=True)
         return Recovered(
             streams=len(streams),
             groups=sum(len(stream.groups) for stream in streams),
@@ -105,6 +105,12 @@ class MemoryStore:
 
     def read(self, stream: Stream, nodes: Iterable[Node]) -> None:
         """Nodes never leave memory here."""
+
+    def evict_groups(self, now_ms: int) -> None:
+        """Nothing ever leaves memory here."""
+
+    def read_groups(self, groups: Iterable[Group]) -> None:
+        assert not list(groups)
 
     def writable(self) -> bool:
         return True

@@ -6,6 +6,8 @@ Every value starts with the version of its format; docs/storage.md has the table
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 from zlib import crc32
@@ -13,23 +15,27 @@ from zlib import crc32
 from ..engine.changes import Tally
 from ..engine.dead_letters import DeadLetter
 from ..engine.group import Group
-from ..engine.handouts import Consumer
+from ..engine.handouts import Attempt, Consumer
 from ..engine.ids import SEQ_MAX, EntryID
-from ..engine.keyspace import Keyspace, String, Value
+from ..engine.keyspace import Keyspace
 from ..engine.nodes import INDEX_BYTES, Node
 from ..engine.snapshots import (
+    CLAIMED,
+    DELAYED,
+    Claim,
     GroupSnapshot,
     NodeSnapshot,
     PendingRecord,
     StreamSnapshot,
 )
 from ..engine.stream import Stream
+from ..engine.values import String, Value
 from .base import Corrupt
-from .decoder import decode_letter
-from .encoder import encode_letter, within
+from .decoder import decode_letter, decode_settings, read_texts
+from .encoder import encode_letter, encode_settings, within_tally, within_time
 from .frames import Position
 
-RECORD_VERSION = 2
+RECORD_VERSION = 3
 CHECK_BYTES = 4
 _SOUND = 0x2144DF1C  # crc32 of anything with its own crc32 behind it
 
@@ -43,9 +49,16 @@ _STATE = Struct("<BQQQQQ?")  # frame, segment, offset, next number, epoch, clean
 _VALUE = Struct("<BBI?qI")  # kind, db, has an expiry, unix ms, key length
 _STREAM = Struct("<16sQ16s")  # last id, entries added, max deleted id
 _NODE = Struct("<B16sIQ")  # last id, entries, listpack bytes; then the dead mask
-_GROUP_RECORD = Struct("<B16s16sQQQII")  # head, cursor, read, passed, consumers, 2 n
+# head, cursor, read, passed, next consumer, paused, learned ms, name length, ahead,
+# settings; then the name, ids, and settings
+_GROUP_RECORD = Struct("<B16s16sQQQ?qIII")
 _CONSUMER = Struct("<Bqq")  # seen ms, active ms; then the name
-_PENDING = Struct("<BQqQQq")  # consumer, handed ms, attempts, deliveries, first ms
+# state, until, attempts, deliveries, first ms; consumer, handed, began, deadline,
+# nonce, user length; then the user and the story
+_PENDING = Struct("<BBqQQqQqqqQI")
+_STORY = Struct("<B")  # attempts
+_ATTEMPT = Struct("<qqIII")  # began, ended, lengths of consumer, how and reason
+_STORY_BYTES_MAX = 1024 * 1024  # consumer names can be long, LMDB's values not
 _IS_STREAM, _IS_STRING = 1, 2
 _LISTED, _REDRIVEN = 1, 2
 _ID_BYTES = 16
@@ -190,15 +203,20 @@ def encode_group(group: GroupSnapshot) -> bytes:
         0 if read is None else read + 1,
         group.passed,
         group.next_consumer,
+        group.paused,
+        within_time(group.learned_visibility_ms),
         len(group.name),
         len(group.ahead),
+        len(group.own_settings),
     )
-    return b"".join((fixed, group.name, *map(_id, group.ahead)))
+    settings = encode_settings(group.own_settings)
+    return b"".join((fixed, group.name, *map(_id, group.ahead), settings))
 
 
 def decode_group(stream: Stream, number: int, data: bytes) -> Group:
     fields = _GROUP_RECORD.unpack_from(data)
-    _, head, cursor, read, passed, next_consumer, length, ahead = fields
+    _, head, cursor, read, passed, next_consumer, *rest = fields
+    paused, learned_ms, length, ahead, settings = rest
     at = _GROUP_RECORD.size + length
     group = Group(stream, number, data[_GROUP_RECORD.size : at])
     group.head, group.cursor = _number(head), _number(cursor)
@@ -206,6 +224,8 @@ def decode_group(stream: Stream, number: int, data: bytes) -> Group:
     group.passed, group.next_consumer = passed, next_consumer
     end = at + ahead * _ID_BYTES
     group.ahead = {_number(data[i : i + _ID_BYTES]) for i in range(at, end, _ID_BYTES)}
+    group.configure(decode_settings(data, end, settings)[0])
+    group.paused, group.learned_visibility_ms = paused, learned_ms
     group.changed = False
     return group
 
@@ -221,26 +241,67 @@ def decode_consumer(number: bytes, data: bytes) -> Consumer:
 
 
 def encode_pending(record: PendingRecord) -> bytes:
-    attempts, deliveries, first_ms = record.tally
-    counts = within(attempts), within(deliveries)
-    return _PENDING.pack(
-        RECORD_VERSION, record.consumer, record.handed_ms, *counts, first_ms
-    )
+    claim, state, until_ms, tally, story = record
+    consumer, user, *times, nonce = claim
+    try:
+        head = RECORD_VERSION, state, until_ms, *tally
+        fixed = _PENDING.pack(*head, consumer, *times, nonce, len(user))
+    except struct.error:  # a client set something beyond 64 bits
+        head = RECORD_VERSION, state, within_time(until_ms), *within_tally(tally)
+        times = list(map(within_time, times))
+        fixed = _PENDING.pack(*head, consumer, *times, nonce, len(user))
+    return fixed + user + _encode_story(story)
 
 
 def decode_pending(id_: bytes, data: bytes) -> tuple[EntryID, PendingRecord]:
-    _, consumer, handed_ms, *tally = _PENDING.unpack(data)
-    return _number(id_), PendingRecord(consumer, handed_ms, Tally(*tally))
+    fields = _PENDING.unpack_from(data)
+    _, state, until_ms, attempts, deliveries, first_ms, consumer, *times, user = fields
+    if not CLAIMED <= state <= DELAYED:
+        raise ValueError(state)
+    at = _PENDING.size + user
+    claim = Claim(consumer, data[_PENDING.size : at], *times)
+    tally, story = Tally(attempts, deliveries, first_ms), _decode_story(data, at)
+    return _number(id_), PendingRecord(claim, state, until_ms, tally, story)
 
 
-def encode_dead(letter: DeadLetter, *, listed: bool) -> bytes:
+def encode_dead(letter: DeadLetter, story: Sequence[Attempt], *, listed: bool) -> bytes:
     head = bytes((RECORD_VERSION, _LISTED if listed else _REDRIVEN))
-    return head + encode_letter(letter)
+    return head + encode_letter(letter) + _encode_story(story)
 
 
-def decode_dead(data: bytes) -> tuple[DeadLetter, bool]:
-    """The letter, and whether it is on the list."""
-    return decode_letter(data, 2)[0], data[1] == _LISTED
+def decode_dead(data: bytes) -> tuple[DeadLetter, Sequence[Attempt], bool]:
+    """The letter, its story, and whether it is on the list."""
+    letter, at = decode_letter(data, 2)
+    return letter, _decode_story(data, at), data[1] == _LISTED
+
+
+def _encode_story(story: Sequence[Attempt]) -> bytes:
+    """The newest attempts, as many as a record has room for."""
+    if not story:
+        return _STORY.pack(0)
+    parts: list[bytes] = []
+    room = _STORY_BYTES_MAX
+    for attempt in reversed(story):
+        texts = attempt.consumer, attempt.how, attempt.reason
+        room -= sum(map(len, texts))
+        if room < 0:
+            break
+        times = within_time(attempt.began_ms), within_time(attempt.ended_ms)
+        parts.append(b"".join((_ATTEMPT.pack(*times, *map(len, texts)), *texts)))
+    return _STORY.pack(len(parts)) + b"".join(reversed(parts))
+
+
+def _decode_story(data: bytes, at: int) -> Sequence[Attempt]:
+    (count,) = _STORY.unpack_from(data, at)
+    if not count:
+        return ()
+    at += _STORY.size
+    story = []
+    for _ in range(count):
+        began_ms, ended_ms, *lengths = _ATTEMPT.unpack_from(data, at)
+        (consumer, *texts), at = read_texts(data, at + _ATTEMPT.size, lengths)
+        story.append(Attempt(consumer, began_ms, ended_ms, *texts))
+    return story
 
 
 def damaged(place: str, key: bytes) -> Corrupt:

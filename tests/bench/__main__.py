@@ -1,11 +1,11 @@
-"""``python -m tests.bench loop | memory``: prints numbers, asserts nothing."""
+"""``python -m tests.bench loop | memory | engine``: prints numbers, asserts nothing."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from tests.bench import loop, memory
+from tests.bench import engine, loop, memory
 from tests.bench.load import Shape
 from tests.server_process import missing
 
@@ -25,7 +25,12 @@ def main() -> int:
         group.add_argument("--rounds", type=int, default=5)
     filled = runs.add_parser("memory", help="a stream of millions of entries")
     filled.add_argument("--entries", type=int, default=5_000_000)
+    runs.add_parser("engine", help="poll and ack in the group engine alone")
     options = parser.parse_args()
+    if options.run == "engine":
+        for line in engine.measure():
+            print(line, flush=True)
+        return 0
     needs = ["gcc", "redis-server"] if options.run == "loop" else ["gcc"]
     if line := missing(*needs):
         print(line, file=sys.stderr)

@@ -59,6 +59,7 @@ def test_an_ack_counts_what_it_settled(pending: Driver) -> None:
         ("XACK nokey g bad", 0),
         ("XACK s g 1-1 bad", BAD_ID),
         ("XACK s g -", BAD_ID),
+        ("XACK s g", "!ERR wrong number of arguments for 'xack' command"),
         ("XACK str g 1-1", WRONG_TYPE),
     ],
 )

@@ -32,7 +32,7 @@ def dead(driver: Driver) -> Driver:
     assert stream
     group = stream.groups[b"g"]
     letter = DeadLetter(3 << 64 | 1, 1, b"consumer", b"bad:json", b"a", 5, 6, 0)
-    group.record(Died(group, (letter,)))
+    group.record(Died(group, (letter,), b"fatal"))
     return driver
 
 

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from felixresp.engine.changes import ConsumerDeleted, GroupCreated, GroupDestroyed
+from felixresp.engine.changes import (
+    ConsumerDeleted,
+    Finished,
+    GroupCreated,
+    GroupDestroyed,
+    HandedBack,
+)
 
-from .driver import Driver
+from .driver import Driver, FakeClient
 
 BAD_ID = "!ERR Invalid stream ID specified as stream command argument"
 NOT_INTEGER = "!ERR value is not an integer or out of range"
@@ -154,7 +160,7 @@ def test_what_a_deleted_consumer_held_is_owed_and_nobodys(grouped: Driver) -> No
     grouped.script("XREADGROUP GROUP g c COUNT 2 STREAMS s >\n XACK s g 1-1")
 
     assert grouped.show("XGROUP DELCONSUMER s g c") == 1
-    assert [type(change) for change in grouped.changes] == [ConsumerDeleted]
+    assert [type(change) for change in grouped.changes] == [HandedBack, ConsumerDeleted]
     assert grouped.show("XGROUP DELCONSUMER s g c") == 0
     assert grouped.show("XPENDING s g - + 10") == [["2-1", "", -1, 1]]
     assert grouped.show("XPENDING s g") == [1, "2-1", "2-1", []]
@@ -162,8 +168,113 @@ def test_what_a_deleted_consumer_held_is_owed_and_nobodys(grouped: Driver) -> No
     assert [id_ for id_, _ in entries] == ["2-1", "3-1"]
 
 
-def test_help_lists_the_subcommands(driver: Driver) -> None:
+def test_a_deleted_consumer_with_a_delay_and_a_dead_letter_is_just_gone(
+    grouped: Driver,
+) -> None:
+    grouped.script(
+        """
+        XREADGROUP GROUP g c STREAMS s >
+        XNACK s g FAIL IDS 1 1-1 DELAY 50
+        XNACK s g FATAL IDS 1 2-1
+        """
+    )
+
+    assert grouped.show("XGROUP DELCONSUMER s g c") == 1
+    assert grouped.show("XPENDING s g - + 10") == [
+        ["1-1", "", -1, 1],
+        ["3-1", "", -1, 1],
+    ]
+    assert grouped.show("XDLQ LEN s g") == 1
+
+
+@pytest.fixture
+def shared(grouped: Driver) -> tuple[Driver, FakeClient]:
+    """Two users use one name: the default one holds 1 and 2, u holds 3."""
+    client = grouped.connect()
+    grouped.script("ACL SETUSER u on nopass +@consume ~*")
+    grouped.script_as(client, "AUTH u x")
+    grouped.script("XREADGROUP GROUP g c COUNT 2 STREAMS s >")
+    grouped.script_as(client, "XREADGROUP GROUP g c STREAMS s >")
+    return grouped, client
+
+
+def test_without_manage_only_the_users_own_claims_are_taken_from_a_consumer(
+    shared: tuple[Driver, FakeClient],
+) -> None:
+    driver, client = shared
+
+    assert driver.show("XGROUP DELCONSUMER s g c", client=client) == 1
+    assert [type(change) for change in driver.changes] == [HandedBack]
+    assert driver.show("XGROUP DELCONSUMER s g c", client=client) == 0
+    assert not driver.changes
+    assert driver.show("XPENDING s g - + 10") == [
+        ["1-1", "c", 0, 1],
+        ["2-1", "c", 0, 1],
+        ["3-1", "", -1, 1],
+    ]
+
+
+def test_with_manage_everybodys_claims_are_taken_from_a_consumer(
+    shared: tuple[Driver, FakeClient],
+) -> None:
+    driver, client = shared
+    driver.script("ACL SETUSER u +@manage")
+
+    assert driver.show("XGROUP DELCONSUMER s g c", client=client) == 3
+    assert driver.show("XINFO CONSUMERS s g") == []
+
+
+def test_manage_on_other_groups_does_not_take_others_claims(
+    shared: tuple[Driver, FakeClient],
+) -> None:
+    driver, client = shared
+    driver.script("ACL SETUSER u '(+@manage ~other)'")
+
+    assert driver.show("XGROUP DELCONSUMER s g c", client=client) == 1
+
+
+def test_in_mode_redis_a_deleted_consumer_takes_what_it_held_along(
+    grouped: Driver,
+) -> None:
+    grouped.script("XGROUP CONFIG SET s g mode redis")
+    grouped.script("XREADGROUP GROUP g c COUNT 2 STREAMS s >")
+
+    assert grouped.show("XGROUP DELCONSUMER s g c") == 2
+    assert [type(change) for change in grouped.changes] == [Finished, ConsumerDeleted]
+    assert grouped.show("XPENDING s g")[0] == 0
+
+
+REDIS_HELP = """\
+XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:
+CREATE <key> <groupname> <id|$> [option]
+    Create a new consumer group. Options are:
+    * MKSTREAM
+      Create the empty stream if it does not exist.
+    * ENTRIESREAD entries_read
+      Set the group's entries_read counter (internal use).
+CREATECONSUMER <key> <groupname> <consumer>
+    Create a new consumer in the specified group.
+DELCONSUMER <key> <groupname> <consumer>
+    Remove the specified consumer.
+DESTROY <key> <groupname>
+    Remove the specified group.
+SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]
+    Set the current group ID and entries_read counter.
+HELP
+    Print this help."""
+
+
+def test_help_has_the_lines_of_redis_in_their_order_among_its_own(
+    driver: Driver,
+) -> None:
     lines = driver.show("XGROUP HELP")
 
-    assert lines[0].startswith("XGROUP <subcommand>")
-    assert len(lines) == 17
+    own = [line for line in lines if line not in REDIS_HELP.splitlines()]
+    assert [line for line in lines if line not in own] == REDIS_HELP.splitlines()
+    assert {line.split()[0] for line in own if line[0] != " "} == {
+        "CONFIG",
+        "DESCRIBE",
+        "PAUSE",
+        "RESUME",
+        "SEEK",
+    }

@@ -71,6 +71,15 @@ def test_list_errors(driver: Driver, words: str) -> None:
         ("rename a b", [b"a", b"b"]),
         ("memory usage a", [b"a"]),
         ("watch a b", [b"a", b"b"]),
+        ("xread count 1 streams a b 0 0", [b"a", b"b"]),
+        ("xreadgroup group g c streams a >", [b"a"]),
+        ("xpoll s g c", [b"s"]),
+        ("xnack s g FAIL IDS 1 1-1", [b"s"]),
+        ("xextend s g 5 IDS 1 1-1", [b"s"]),
+        ("xexplain s g", [b"s"]),
+        ("xgroup seek s g 0", [b"s"]),
+        ("xgroup config get s g", [b"s"]),
+        ("xgroup config set s g mode redis", [b"s"]),
     ],
 )
 def test_the_keys_of_a_request_are_found(
@@ -88,6 +97,7 @@ def test_the_keys_of_a_request_are_found(
         ("config help", "ERR The command has no key arguments"),
         ("get", "ERR Invalid number of arguments specified for command"),
         ("get a b", "ERR Invalid number of arguments specified for command"),
+        ("xread count 1 foo", "ERR Invalid arguments specified for command"),
     ],
 )
 def test_getkeys_errors(driver: Driver, line: str, text: str) -> None:
@@ -170,6 +180,17 @@ def outline(argument: Argument) -> object:
                 ("GROUP group:block", "group:string", "consumer:string"),
                 "NOACK noack:pure-token optional",
                 ("STREAMS streams:block", "key:key multiple", "id:string multiple"),
+            ],
+        ),
+        (
+            "GROUP group consumer id",
+            [("GROUP group:block", "group:string", "consumer:string", "id:string")],
+        ),
+        (
+            "IDS numids <id | receipt> [<id | receipt> ...]",
+            [
+                "IDS numids:integer",
+                ("id:oneof multiple", "id:string", "receipt:string"),
             ],
         ),
         (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from felixresp.commands.context import Block
-from felixresp.engine.changes import ConsumerCreated, Delivered, Passed
+from felixresp.engine.changes import ConsumerCreated, Delivered, GroupCreated, Passed
 
 from .decode import NIL, plain
 from .driver import NOW_MS, Driver
@@ -45,6 +45,7 @@ def again(driver: Driver, line: str, block: object, **changed: Any) -> Any:
     """A blocked request is dispatched once more."""
     assert isinstance(block, Block)
     context = driver.context()
+    context.again = True
     context.deadline_ms, context.frozen_ids = block.deadline_ms, block.frozen_ids
     for name, value in changed.items():
         setattr(context, name, value)
@@ -304,6 +305,38 @@ def test_a_waiting_group_reader_learns_that_its_group_is_gone(
     assert again(grouped, line, block).startswith(text)
 
 
+@pytest.fixture
+def open_house(driver: Driver) -> Driver:
+    """A server that makes groups on their first read, and a stream with 1 to 3."""
+    add(driver, 1, 2, 3)
+    driver.script("CONFIG SET group-auto-create yes")
+    return driver
+
+
+def test_a_missing_group_is_made_where_the_server_is_set_to(open_house: Driver) -> None:
+    assert open_house.show("XREADGROUP GROUP g a STREAMS s >") == found(1, 2, 3)
+    assert isinstance(open_house.changes[0], GroupCreated)
+
+
+def test_a_missing_stream_is_not_made(open_house: Driver) -> None:
+    answer = open_house.show("XREADGROUP GROUP g a STREAMS s nokey > >")
+
+    assert answer.startswith("!NOGROUP No such key 'nokey' or consumer group 'g' in")
+    assert open_house.show("EXISTS nokey") == 0
+
+
+def test_a_destroyed_group_is_not_brought_back_by_who_waits_for_it(
+    open_house: Driver,
+) -> None:
+    line = "XREADGROUP GROUP g a COUNT 9 BLOCK 0 STREAMS s >"
+    open_house.script("XGROUP CREATE s g $")
+    block = open_house.run(line)
+    open_house.script("XGROUP DESTROY s g")
+
+    assert again(open_house, line, block).startswith("!NOGROUP No such key 's' or")
+    assert not open_house.changes
+
+
 def test_a_cold_second_stream_is_read_at_once(grouped: Driver) -> None:
     grouped.script("CONFIG SET stream-node-max-entries 2")
     add(grouped, 1, 2, 3, key="t")
@@ -336,6 +369,7 @@ def test_a_cold_second_stream_is_read_at_once(grouped: Driver) -> None:
             "!NOGROUP No such key 'no' or consum",
         ),
         ("XREADGROUP GROUP g c STREAMS s str > >", WRONG_TYPE),
+        ("XREADGROUP GROUP g c COUNT 1 BLOCK 0 STREAMS str >", WRONG_TYPE),
         ("XREADGROUP GROUP g c STREAMS s $", "!ERR The $ ID is meaningless in the con"),
         ("XREADGROUP GROUP g c STREAMS s +", "!ERR The + ID is meaningless in the con"),
         ("XREADGROUP GROUP g c STREAMS s s > bad", BAD_ID),

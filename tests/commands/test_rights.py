@@ -33,6 +33,16 @@ GROUP_COMMANDS = (
     "XGROUP DESTROY {k} {g}",
     "XGROUP CREATECONSUMER {k} {g} c",
     "XGROUP DELCONSUMER {k} {g} c",
+    "XGROUP SEEK {k} {g} EARLIEST",
+    "XGROUP DESCRIBE {k} {g}",
+    "XGROUP CONFIG GET {k} {g}",
+    "XGROUP CONFIG SET {k} {g} mode redis",
+    "XGROUP PAUSE {k} {g}",
+    "XGROUP RESUME {k} {g}",
+    "XPOLL {k} {g} c",
+    "XNACK {k} {g} FAIL IDS 1 1-1",
+    "XEXTEND {k} {g} 5 IDS 1 1-1",
+    "XEXPLAIN {k} {g}",
     "XDLQ LIST {k} {g}",
     "XDLQ LEN {k} {g}",
     "XDLQ REDRIVE {k} {g} ALL",
@@ -287,7 +297,8 @@ def test_a_command_is_in_consume_or_manage_where_it_names_a_group() -> None:
 
         assert command.names_group == ("group" in words), command.name
         if command.names_group and command.name != b"xreadgroup":
-            assert words[:2] == ["key", "group"]
+            key = words.index("key")
+            assert words[key : key + 2] == ["key", "group"]
 
 
 def test_only_users_who_are_limited_are_looked_at_closely(driver: Driver) -> None:

@@ -100,7 +100,8 @@ FAILED = "ERR CONFIG SET failed (possibly related to argument"
         ),
         (
             "group-mode maybe",
-            f"{FAILED} 'group-mode') - argument(s) must be one of the following: lease",
+            f"{FAILED} 'group-mode') - "
+            "argument(s) must be one of the following: lease, redis",
         ),
     ],
 )

@@ -247,3 +247,13 @@ def test_the_bytes_that_may_be_queued_are_bounded(driver: Driver) -> None:
     assert text == "ERR transaction exceeds client-query-buffer-limit"
     assert driver.error("EXEC") == EXECABORT
     assert driver.client.queued_bytes == 0
+
+
+def test_a_queued_command_on_a_key_of_another_type_fails_alone(driver: Driver) -> None:
+    driver.script("SET str x\n MULTI\n XLEN str\n XPOLL str g a\n STRLEN str")
+
+    wrong, polled, length = driver.show("EXEC")
+
+    assert wrong.startswith("!WRONGTYPE")
+    assert polled.startswith("!WRONGTYPE")
+    assert length == 1

@@ -146,7 +146,7 @@ def test_what_is_learned_is_capped() -> None:
 def test_a_reply_lost_after_its_consumer_was_removed_changes_nothing() -> None:
     world = World(entries=1)
     world.poll()
-    world.delete_consumer(b"alice")
+    world.remove_consumer(b"alice")
     world.changes()
 
     world.lose_reply()

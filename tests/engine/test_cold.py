@@ -9,6 +9,7 @@ import pytest
 from felixresp.engine import cold
 from felixresp.engine.errors import NotResident
 from felixresp.engine.nodes import Node
+from felixresp.engine.settle import FATAL
 from tests.scenarios.world import VISIBILITY_MS, World
 
 NODES = 50
@@ -80,8 +81,24 @@ def _count_unread(world: World) -> Callable[[], object]:
 
 
 def _ack_lost_deliveries(world: World) -> Callable[[], object]:
-    world.group.recover(world.stream.last_id)
+    world.group.recovered_tail = world.stream.last_id
     return lambda: world.ack(*ALL)
+
+
+def _nack(world: World) -> Callable[[], object]:
+    world.poll()
+    world.delete(NODES - 1)
+    return lambda: world.nack(*ALL)
+
+
+def _force(world: World) -> Callable[[], object]:
+    return lambda: world.nack(*ALL, force=True)
+
+
+def _redrive(world: World) -> Callable[[], object]:
+    world.poll()
+    world.nack(*ALL, mode=FATAL)
+    return lambda: world.redrive(*ALL)
 
 
 VERBS = [
@@ -93,6 +110,9 @@ VERBS = [
     _lapse,
     _count_unread,
     _ack_lost_deliveries,
+    _nack,
+    _force,
+    _redrive,
 ]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from felixresp.engine import dead_letters
 from felixresp.engine.dead_letters import DeadLetter
 from felixresp.engine.group import Group
-from felixresp.engine.handouts import Consumer, HandOut
+from felixresp.engine.handouts import Attempt, Consumer, HandOut
 from felixresp.engine.ids import EntryID
+from felixresp.engine.settle import FATAL
 from felixresp.engine.snapshots import GroupSnapshot, PendingRecord
 from tests.scenarios.world import World
 from tests.state import describe_group
@@ -19,11 +22,12 @@ class Stored:
         self.consumers: dict[int, tuple[bytes, int, int]] = {}
         self.pending: dict[EntryID, PendingRecord] = {}
         self.dead: dict[EntryID, tuple[DeadLetter, bool]] = {}
+        self.stories: dict[EntryID, Sequence[Attempt]] = {}
 
     def write(self, snapshot: GroupSnapshot) -> None:
         self.last = snapshot
         for number in snapshot.dropped_consumers:
-            del self.consumers[number]
+            self.consumers.pop(number, None)
         for number, name, seen_ms, active_ms in snapshot.consumers:
             self.consumers[number] = name, seen_ms, active_ms
         for id_ in snapshot.dropped_pending:
@@ -31,6 +35,7 @@ class Stored:
         self.pending.update(snapshot.pending)
         for id_ in snapshot.dropped_dead:
             self.dead.pop(id_, None)
+        self.stories.update({i: snapshot.stories.get(i, ()) for i in snapshot.dead})
         self.dead.update({i: (letter, True) for i, letter in snapshot.dead.items()})
         self.dead.update(
             {i: (letter, False) for i, letter in snapshot.redriven.items()}
@@ -42,10 +47,15 @@ class Stored:
         group.entries_read, group.passed = self.last.entries_read, self.last.passed
         group.next_consumer = self.last.next_consumer
         group.ahead = set(self.last.ahead)
+        group.configure(self.last.own_settings)
+        group.paused = self.last.paused
+        group.learned_visibility_ms = self.last.learned_visibility_ms
         for number, (name, _, _) in self.consumers.items():
             group.consumers[name] = Consumer(number, name)
         for id_, (letter, listed) in self.dead.items():
             group.dead_letters.add(letter)
+            if listed and self.stories[id_]:
+                group.stories[id_] = list(self.stories[id_])
             if not listed:
                 group.dead_letters.redrive(id_)
         group.restore_pending(self.pending)
@@ -68,9 +78,18 @@ def test_what_snapshots_stored_bit_by_bit_brings_the_group_back() -> None:
     cut()
     world.lapse()
     world.poll(b"carol", count=3)
-    world.delete_consumer(b"alice")
+    world.remove_consumer(b"alice")
+    cut()
+    world.nack(1, delay_ms=500, reason=b"busy")
     cut()
     world.lapse()
+    cut()
+    world.nack(5, mode=FATAL, reason=b"bad")
+    world.configure(max_in_flight=7, backoff="fixed 30")
+    world.pause()
+    cut()
+    world.resume()
+    world.autoclaim(b"erin", 5000)
     cut()
     world.redrive(1, 3)
     cut()
@@ -81,7 +100,17 @@ def test_what_snapshots_stored_bit_by_bit_brings_the_group_back() -> None:
     world.discard(4)
     world.set_id(0)
     cut()
-    world.crash()
+    world.poll(b"dave")
+    world.extend(2, 9000, consumer=b"dave")
+    world.nack(6)
+    cut()
+    world.seek(1)
+    cut()
+    world.poll(b"dave")
+    world.configure(mode="redis")
+    cut()
+    world.configure(mode="lease")
+    cut()
 
 
 def test_an_entry_that_came_and_went_between_two_cuts_is_in_neither() -> None:

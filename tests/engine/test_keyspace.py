@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from felixresp.config import Settings
-from felixresp.engine import claims, poll
+from felixresp.engine import members, poll, settle
 from felixresp.engine.errors import WrongType
-from felixresp.engine.keyspace import Keyspace, String
+from felixresp.engine.keyspace import Keyspace
 from felixresp.engine.snapshots import StreamSnapshot
+from felixresp.engine.values import String
 
 
 def new_keyspace() -> Keyspace:
@@ -201,25 +202,25 @@ def test_a_watched_key_differs_once_it_was_touched() -> None:
     stream = keyspace.create_stream(0, b"s")
     group = keyspace.create_group(stream, b"g", 0, None)
     keyspace.take()
-    seen = keyspace.watch(0, b"s")
+    seen = keyspace.watches.watch(0, b"s")
 
     keyspace.create_stream(0, b"other")
     keyspace.take()
-    assert keyspace.version(0, b"s") == seen
-    claims.consumer_named(group, b"alice", 0)
+    assert keyspace.watches.version(0, b"s") == seen
+    members.member_named(group, b"alice", 0)
     stream.set_id(5, 0, 0)
     keyspace.take()
-    assert keyspace.version(0, b"s") == seen
+    assert keyspace.watches.version(0, b"s") == seen
     stream.append(6, [b"f", b"v"])
     keyspace.take()
-    assert keyspace.version(0, b"s") != seen
-    seen = keyspace.watch(0, b"s")
-    keyspace.unwatch(0, b"s")
+    assert keyspace.watches.version(0, b"s") != seen
+    seen = keyspace.watches.watch(0, b"s")
+    keyspace.watches.unwatch(0, b"s")
     keyspace.rename(stream, 0, b"t")
     keyspace.take()
-    assert keyspace.version(0, b"s") != seen
-    keyspace.unwatch(0, b"s")
-    assert keyspace.version(0, b"s") == 0
+    assert keyspace.watches.version(0, b"s") != seen
+    keyspace.watches.unwatch(0, b"s")
+    assert keyspace.watches.version(0, b"s") == 0
 
 
 def test_numbers_are_never_given_twice() -> None:
@@ -327,9 +328,9 @@ def test_after_a_clean_stop_no_ack_of_an_undelivered_entry_is_taken() -> None:
     group = keyspace.create_group(stream, b"g", 0, None)
     keyspace.set_string(0, b"t", b"x")
 
-    keyspace.recover(crashed=False)
+    keyspace.resume(0, crashed=False)
 
-    assert claims.ack(group, [1]) == 0
+    assert settle.ack(group, [1]) == 0
 
 
 def test_lost_replies_of_a_group_that_is_gone_change_nothing() -> None:
@@ -337,11 +338,11 @@ def test_lost_replies_of_a_group_that_is_gone_change_nothing() -> None:
     stream = keyspace.create_stream(0, b"s")
     stream.append(1, [b"f", b"v"])
     group = keyspace.create_group(stream, b"g", 0, None)
-    poll.poll(group, claims.consumer_named(group, b"a", 0), 0, count=1)
+    poll.poll(group, members.member_named(group, b"a", 0), 0, count=1)
     keyspace.destroy_group(group)
     keyspace.take()
 
-    keyspace.return_claims(keyspace.handed)
+    keyspace.return_claims(keyspace.handed, 0)
 
     assert keyspace.take() == []
 
@@ -352,7 +353,7 @@ def test_due_claims_end_one_group_a_call() -> None:
     stream.append(1, [b"f", b"v"])
     groups = [keyspace.create_group(stream, name, 0, None) for name in (b"g", b"h")]
     for group in groups:
-        poll.poll(group, claims.consumer_named(group, b"a", 0), 0, count=1)
+        poll.poll(group, members.member_named(group, b"a", 0), 0, count=1)
     keyspace.take()
 
     keyspace.expire_claims(30_000)
@@ -360,4 +361,4 @@ def test_due_claims_end_one_group_a_call() -> None:
     keyspace.expire_claims(30_000)
     assert {change.target for change in keyspace.take()} == {groups[1]}
 
-    assert keyspace.next_deadline() is None
+    assert keyspace.next_deadline() == 86_400_000  # when unused consumers go

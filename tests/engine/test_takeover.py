@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from felixresp.engine import claims, takeover
+from felixresp.engine.changes import COUNT_MAX
 from tests.scenarios.world import VISIBILITY_MS, World
 
 
@@ -11,7 +16,7 @@ def autoclaim(
 ) -> tuple[int, list[int], list[int]]:
     answer = takeover.autoclaim(
         world.group,
-        claims.consumer_named(world.group, b"bob", world.now_ms),
+        world.member(b"bob"),
         start << 64,
         world.now_ms,
         min_idle_ms=min_idle_ms,
@@ -65,7 +70,7 @@ def test_autoclaim_of_ids_only_costs_no_attempt_and_is_not_given_back() -> None:
 
     takeover.autoclaim(
         world.group,
-        claims.consumer_named(world.group, b"bob", 0),
+        world.member(b"bob"),
         0,
         0,
         min_idle_ms=0,
@@ -101,7 +106,7 @@ def test_a_retry_count_sets_both_counters_also_of_a_spent_entry() -> None:
     world = World(entries=1, group_max_attempts=1)
     world.poll()
     options = takeover.ClaimOptions(0, 0, retry_count=7)
-    bob = claims.consumer_named(world.group, b"bob", 0)
+    bob = world.member(b"bob")
 
     polled = takeover.claim(world.group, bob, [1 << 64], options, 0)
 
@@ -153,7 +158,7 @@ def test_history_is_read_page_by_page_and_cut_by_bytes() -> None:
     world = World(entries=5)
     world.poll(b"alice", count=4)
     world.poll(b"bob")
-    alice = world.group.consumers[b"alice"]
+    alice = world.member(b"alice")
 
     def page(after: int, **limits: int) -> list[int]:
         read = takeover.history(
@@ -174,7 +179,7 @@ def test_history_shows_deleted_entries_as_such_and_lapsed_ones_not_at_all() -> N
     world.poll(b"alice", count=1)
     world.stream.delete([2 << 64])
     world.at(VISIBILITY_MS)
-    alice = world.group.consumers[b"alice"]
+    alice = world.member(b"alice")
 
     read = takeover.history(world.group, alice, 0, world.now_ms, count=10)
 
@@ -211,3 +216,25 @@ def test_a_restarted_worker_is_charged_once_however_often_it_beats() -> None:
         world.claim(b"alice", 1, client=client)
 
     assert world.attempts(1) == 2
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda world: world.lapse() or world.poll(),
+        lambda world: world.claim(b"bob", 1),
+        lambda world: world.claim(b"alice", 1),
+        lambda world: world.autoclaim(b"bob"),
+        lambda world: world.history(b"alice", client=7),
+    ],
+)
+def test_counts_as_high_as_a_reply_can_say_stay_there(
+    again: Callable[[World], list[int]],
+) -> None:
+    world = World(entries=1, group_max_attempts=0)
+    world.poll()
+    world.claim(b"alice", 1, retry_count=COUNT_MAX)
+
+    assert again(world) == [1]
+
+    assert (world.attempts(1), world.deliveries(1)) == (COUNT_MAX, COUNT_MAX)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scenarios.world import World
+from tests.scenarios.world import VISIBILITY_MS, World
 
 
 def test_setid_keeps_pending_entries_and_dead_letters() -> None:
@@ -193,12 +193,121 @@ def test_the_counts_equal_a_recount_and_a_lapsed_claim_counts_as_owed() -> None:
     world.poll(b"alice", count=3)
     world.lapse()
     world.poll(b"bob", count=1)
+    world.poll(b"carol", count=1)
+    world.nack(2, delay_ms=50)
     world.append(11)
 
     group = world.group
     owed = {id_ for id_ in group.pending if id_ in group.owed}
-    assert group.in_flight == len(group.pending) - len(owed) == 1
+    claimed = sum(world.state(n) == b"claimed" for n in range(1, 12))
+    delayed = sum(world.state(n) == b"delayed" for n in range(1, 12))
+    assert group.in_flight == claimed + delayed == len(group.pending) - len(owed) == 2
     assert group.lag == len(owed) + sum(
         group.head < number << 64 for number in range(1, 12)
     )
-    assert [c.pending for c in group.consumers.values()] == [2, 1]
+    assert [c.pending for c in group.consumers.values()] == [1, 1, 0]
+
+
+def test_seek_back_replays() -> None:
+    world = World(entries=4)
+    world.poll()
+    world.ack(1, 2, 4)
+
+    world.seek(1)
+
+    assert (world.cursor, world.group.head) == (1, 1 << 64)
+    assert world.poll() == [2, 3, 4]
+    assert [world.attempts(number) for number in (2, 3, 4)] == [1, 1, 1]
+    assert world.poll() == []
+
+
+def test_seek_forward_skips() -> None:
+    world = World(entries=4)
+    world.poll(count=1)
+    world.nack(1, delay_ms=500)
+
+    world.seek(3)
+
+    assert world.cursor == 3
+    assert world.group.in_flight == 0
+    assert world.poll() == [4]
+    world.run_to(VISIBILITY_MS - 1)
+    assert world.poll() == []
+
+
+def test_an_ack_from_before_a_seek_is_refused_and_the_entry_redelivered() -> None:
+    world = World(entries=1)
+    world.poll(b"alice")
+    receipt = world.receipt(1)
+    world.seek(0)
+
+    assert world.ack(1) == world.ack(receipt) == 0
+    assert world.poll(b"bob") == [1]
+    assert world.ack(receipt) == world.extend(receipt, 50) == world.nack(receipt) == 0
+    assert world.ack(1) == 1  # a plain ID settles whatever is pending now
+
+
+def test_an_ack_racing_a_seek_cannot_move_the_new_cursor() -> None:
+    world = World(entries=5)
+    world.poll()
+    world.ack(3, 4)
+
+    world.seek(1)
+
+    assert world.ack(2, 3) == 0
+    assert world.cursor == 1
+    assert world.poll() == [2, 3, 4, 5]
+
+
+def test_seek_keeps_dead_letters_and_does_not_replay_them() -> None:
+    world = World(entries=3, group_max_attempts=1)
+    world.poll(count=1)
+    world.lapse()
+
+    world.seek(0)
+
+    assert world.dead == [1]
+    assert world.poll() == [2, 3]
+    world.crash()
+    assert world.dead == [1]
+
+
+def test_destroy_removes_dead_letters() -> None:
+    world = World(entries=1, group_max_attempts=1)
+    world.kill()
+
+    world.keyspace.destroy_group(world.group)
+    world.keyspace.create_group(world.stream, b"workers", 0, None)
+    world.crash()
+
+    assert world.dead == []
+    assert world.poll() == [1]
+
+
+def test_pause_holds_polls_not_settles() -> None:
+    world = World(entries=5)
+    world.poll(b"alice", count=3)
+    world.pause()
+    world.at(10)
+
+    assert world.poll(b"bob") == world.autoclaim(b"bob") == world.claim(b"bob", 1) == []
+    assert world.claim(b"alice", 1) == [1]
+    assert world.history(b"alice") == [1, 2, 3]
+    assert world.extend(world.receipt(2), 5000) == 5000
+    assert world.ack(1) == world.nack(3) == 1
+    world.run_to(5010)
+    assert world.owed == [2, 3]
+    assert world.poll(b"bob") == []
+    world.resume()
+    assert world.poll(b"bob") == [2, 3, 4, 5]
+
+
+def test_a_pause_outlives_a_crash() -> None:
+    world = World(entries=1)
+    world.pause()
+
+    world.crash()
+
+    assert world.poll() == []
+    world.resume()
+    assert world.poll() == [1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from felixresp.engine import claims
+from felixresp.engine.settle import FATAL, SILENT
 from tests.scenarios.world import VISIBILITY_MS, World
 
 
@@ -42,7 +43,7 @@ def test_without_a_bound_nothing_dies() -> None:
 def test_a_lapse_counts_an_attempt_also_when_the_consumer_is_removed_instead() -> None:
     world = World(entries=2)
     world.poll(b"alice")
-    world.delete_consumer(b"alice")
+    world.remove_consumer(b"alice")
 
     assert world.owed == [1, 2]
     world.poll(b"bob")
@@ -52,11 +53,34 @@ def test_a_lapse_counts_an_attempt_also_when_the_consumer_is_removed_instead() -
 def test_a_removed_consumers_spent_entry_dies_at_the_next_hand_out() -> None:
     world = World(entries=1, group_max_attempts=1)
     world.poll(b"alice")
-    world.delete_consumer(b"alice")
+    world.remove_consumer(b"alice")
     assert world.dead == []
 
     assert world.poll(b"bob") == []
     assert world.dead == [1]
+
+
+def test_nack_lapse_and_delayed_nack_all_count_and_silent_does_not() -> None:
+    world = World(entries=1, group_max_attempts=4)
+    seen = []
+
+    for end in (
+        lambda: world.nack(1),
+        lambda: world.nack(1, mode=SILENT),
+        world.lapse,
+        lambda: world.nack(1, delay_ms=10),
+        lambda: world.nack(1, mode=SILENT),
+    ):
+        world.poll()
+        seen.append(world.attempts(1))
+        end()
+        world.run_to(world.now_ms + 10)
+
+    assert seen == [1, 2, 2, 3, 4]
+    assert world.dead == []
+    world.poll()
+    world.nack(1, delay_ms=10)
+    assert world.dead == [1]  # at the bound, whatever delay was asked for
 
 
 def test_the_attempts_are_reported_and_rise() -> None:
@@ -125,7 +149,7 @@ def test_a_lost_reply_takes_nothing_from_whoever_claimed_the_entry_since() -> No
     handed = world.keyspace.handed
     world.claim(b"bob", 1)
 
-    world.keyspace.return_claims(handed[:1])
+    world.keyspace.return_claims(handed[:1], world.now_ms)
 
     assert world.owed == []
     assert world.attempts(1) == 2
@@ -237,3 +261,12 @@ def test_an_ack_of_a_dead_letter_with_cause_attempts_takes_it_off_the_list() -> 
     assert world.dead == [2]
     assert world.ack(1) == 0
     assert claims.next_deadline(world.group) is None
+
+
+def test_an_ack_of_a_dead_letter_after_fatal_answers_0_and_leaves_it_listed() -> None:
+    world = World(entries=1)
+    world.poll()
+    world.nack(1, mode=FATAL)
+
+    assert world.ack(1) == 0
+    assert world.dead == [1]

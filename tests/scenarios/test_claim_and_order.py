@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 from felixresp.engine import claims
+from felixresp.engine.settle import FATAL, SILENT
 from tests.scenarios.world import VISIBILITY_MS, World
 
 
@@ -114,7 +115,12 @@ def test_every_way_of_ending_a_claim_removes_its_deadline() -> None:
     ends: dict[str, Callable[[World], object]] = {
         "ack": lambda world: world.ack(1),
         "lapse": lambda world: world.lapse(),
-        "consumer removed": lambda world: world.delete_consumer(b"alice"),
+        "nack": lambda world: world.nack(1),
+        "silent nack": lambda world: world.nack(1, mode=SILENT),
+        "fatal nack": lambda world: world.nack(1, mode=FATAL),
+        "consumer removed": lambda world: world.remove_consumer(b"alice"),
+        "seek": lambda world: world.seek(0),
+        "mode redis": lambda world: world.configure(mode="redis"),
         "reply lost": lambda world: world.lose_reply(),
     }
     for how, end in ends.items():
@@ -137,7 +143,34 @@ def test_a_claim_taken_over_leaves_only_the_new_deadline() -> None:
     assert claims.next_deadline(world.group) == 600 + VISIBILITY_MS
 
 
-def test_a_random_mix_of_ack_and_abandon_finishes_every_entry_exactly_once() -> None:
+def test_a_delayed_nack_leaves_only_the_end_of_the_delay() -> None:
+    world = World(entries=1)
+    world.poll()
+
+    world.nack(1, delay_ms=7)
+
+    assert claims.next_deadline(world.group) == 7
+    world.run_to(7)
+    assert claims.next_deadline(world.group) is None
+
+
+def test_a_polls_own_visibility_overrides_the_default() -> None:
+    world = World(entries=3)
+    world.poll(count=1, visibility_ms=50)
+    world.poll(count=1, visibility_ms=5000)
+    world.poll(count=1)
+
+    world.run_to(50)
+    assert world.owed == [1]
+    world.run_to(VISIBILITY_MS)
+    assert world.owed == [1, 3]
+    world.run_to(5000)
+    assert world.owed == [1, 2, 3]
+
+
+def test_a_random_mix_of_ack_nack_and_abandon_finishes_every_entry_exactly_once() -> (
+    None
+):
     chance = random.Random(7)
     world = World(entries=300, group_max_attempts=0)
     finished: list[int] = []
@@ -145,8 +178,11 @@ def test_a_random_mix_of_ack_and_abandon_finishes_every_entry_exactly_once() -> 
     while len(finished) < 300:
         for consumer in (b"alice", b"bob", b"carol"):
             for number in world.poll(consumer, count=chance.randint(1, 20)):
-                if chance.random() < 0.6 and world.ack(number):
+                luck = chance.random()
+                if luck < 0.6 and world.ack(number):
                     finished.append(number)
+                elif luck > 0.8:
+                    world.nack(number, delay_ms=chance.choice([0, 200]))
             world.at(world.now_ms + chance.randint(0, 300))
 
     assert sorted(finished) == list(range(1, 301))

@@ -97,3 +97,16 @@ def test_an_ack_lost_with_its_commit_was_never_answered_and_the_entry_returns() 
     assert change.MUST_WAIT  # so no reply has left
     world.crash(batches=1)
     assert world.poll() == [1]
+
+
+def test_an_answered_noack_read_is_not_repeated_after_a_crash() -> None:
+    world = World(entries=2)
+    world.poll(count=1, no_ack=True)
+    world.changes()
+    world.poll(count=1, no_ack=True)
+
+    (change,) = world.changes()
+    assert change.MUST_WAIT  # so the answer did
+    world.crash()
+    assert world.cursor == 2
+    assert world.poll(no_ack=True) == []

@@ -72,3 +72,55 @@ def test_autoclaim_lists_what_is_gone_and_finishes_it() -> None:
     assert world.autoclaim(b"bob") == [1, 3]
     assert world.group.skipped == 1
     assert world.ack(2) == 0
+
+
+def test_skipped_before_is_right_across_polls_and_redeliveries() -> None:
+    world = World(entries=8)
+    world.delete(1, 3, 4, 8)
+
+    assert world.poll(count=1) == [2]
+    assert world.poll() == [5, 6, 7]
+    for _ in range(2):
+        below = [world.skipped_below(number) for number in (2, 5, 6, 7)]
+        assert below == [1, 2, 0, 0]
+        world.lapse()
+        assert world.poll() == [2, 5, 6, 7]
+
+
+def test_an_entry_that_was_pending_and_is_gone_is_skipped_below_the_next_one() -> None:
+    world = World(entries=4)
+    world.poll(count=3)
+    world.delete(1, 2)
+
+    world.lapse()
+
+    assert world.poll() == [3, 4]
+    assert [world.skipped_below(number) for number in (3, 4)] == [2, 0]
+
+
+def test_a_finished_entry_that_is_gone_was_not_skipped() -> None:
+    world = World(entries=3)
+    world.poll(count=1)
+    world.ack(1)
+    world.delete(1, 2)
+
+    assert world.poll() == [3]
+    assert world.skipped_below(3) == 1
+
+
+def test_trimmed_entries_are_skipped_below_the_first_that_is_left() -> None:
+    world = World(entries=10, stream_node_max_entries=3)
+    world.poll(count=2)
+    world.stream.trim_to_length(3, whole=False, limit=0)
+
+    assert world.poll() == [8, 9, 10]
+    assert world.skipped_below(8) == 5
+
+
+def test_what_noack_passed_over_is_not_below_later_entries() -> None:
+    world = World(entries=3)
+    world.delete(1)
+    assert world.poll(no_ack=True, count=1) == [2]
+
+    assert world.poll() == [3]
+    assert world.skipped_below(3) == 0

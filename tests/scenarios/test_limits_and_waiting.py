@@ -77,6 +77,18 @@ def test_an_ack_wakes_nobody_where_nobody_was_turned_away() -> None:
     assert not world.woken()
 
 
+def test_a_nack_frees_the_cap_and_freed_room_goes_to_owed_first() -> None:
+    world = World(entries=5, group_max_in_flight=3)
+    world.poll()
+    assert world.poll() == []
+    world.changes()
+
+    world.nack(2)
+
+    assert world.woken()
+    assert world.poll() == [2]
+
+
 def test_a_lapse_frees_the_cap_and_freed_room_goes_to_owed_first() -> None:
     world = World(entries=5, group_max_in_flight=3)
     world.poll()
@@ -161,7 +173,35 @@ def _redrive(world: World) -> None:
 
 
 def _remove(world: World) -> None:
-    world.delete_consumer(b"alice")
+    world.remove_consumer(b"alice")
+
+
+def _nack(world: World) -> None:
+    world.nack(2)
+
+
+def _end_a_delay(world: World) -> None:
+    world.nack(2, delay_ms=500)
+    world.changes()
+    world.run_to(world.now_ms + 500)
+
+
+def _ack_at_the_cap(world: World) -> None:
+    world.settings.group_max_in_flight = 1
+    world.append(3)
+    assert world.poll(b"waiter") == []
+    world.changes()
+    world.ack(2)
+
+
+def _seek(world: World) -> None:
+    world.seek(0)
+
+
+def _resume(world: World) -> None:
+    world.pause()
+    world.changes()
+    world.resume()
 
 
 def _destroy(world: World) -> None:
@@ -173,7 +213,20 @@ def _drop(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "event", [_append, _redrive, World.lapse, _remove, _destroy, _drop]
+    "event",
+    [
+        _append,
+        _nack,
+        _redrive,
+        _ack_at_the_cap,
+        World.lapse,
+        _end_a_delay,
+        _remove,
+        _seek,
+        _resume,
+        _destroy,
+        _drop,
+    ],
 )
 def test_a_waiter_is_woken(event: Callable[[World], None]) -> None:
     world = World(entries=1, group_max_attempts=1)

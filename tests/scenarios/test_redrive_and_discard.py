@@ -140,3 +140,16 @@ def test_a_letter_acked_or_discarded_after_the_head_went_back_is_not_new_again()
     assert world.group.lag == 0
     world.crash()
     assert world.poll() == []
+
+
+def test_a_nack_of_a_redriven_entry_owes_it_at_once() -> None:
+    world = poisoned()
+    world.configure(backoff="fixed 500")
+    world.redrive(1)
+    world.poll()
+
+    assert world.nack(1, delay_ms=500) == 1
+    assert world.owed == [1]
+    world.poll()
+    assert world.nack(1) == 1
+    assert world.dead == [1]  # two attempts are its bound

@@ -8,76 +8,25 @@ that takes, and none asserts how long anything took.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.scenarios.servers import SITES, Running, Site
+from tests.scenarios.asking import (
+    LONG_MS,
+    POLL_S,
+    ack,
+    add,
+    info,
+    numbers,
+    poll,
+    send_poll,
+    until,
+)
+from tests.scenarios.servers import Running, Site
 from tests.scenarios.world import VISIBILITY_MS
 from tests.server_process import ServerProcess
-from tests.wire import Wire, entry_ids
-
-LONG_MS = 600_000  # a claim that does not lapse while the test runs
-POLL_S = 0.01
-WAITS_S = 60.0
-
-
-@pytest.fixture(params=SITES)
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
-    return SITES[request.param](tmp_path)
-
-
-@pytest.fixture
-def server(site: Site) -> Iterator[Running]:
-    with site.start(group_visibility_timeout_ms=VISIBILITY_MS) as running:
-        yield running
-
-
-@pytest.fixture
-def wire(server: Running) -> Iterator[Wire]:
-    with Wire(server.port) as connection:
-        connection.call("XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM")
-        yield connection
-
-
-def add(wire: Wire, *numbers: int) -> None:
-    for number in numbers:
-        wire.call("XADD", "jobs", f"{number}-0", "job", "x")
-
-
-def send_poll(wire: Wire, consumer: str, count: int = 10, block_ms: int = -1) -> None:
-    waiting = ("BLOCK", block_ms) if block_ms >= 0 else ()
-    words = "GROUP", "workers", consumer, "COUNT", count, *waiting
-    wire.send("XREADGROUP", *words, "STREAMS", "jobs", ">")
-
-
-def poll(wire: Wire, consumer: str, count: int = 10, block_ms: int = -1) -> list[int]:
-    send_poll(wire, consumer, count, block_ms)
-    return numbers(wire.read())
-
-
-def numbers(reply: object) -> list[int]:
-    return [int(id_.split(b"-")[0]) for id_ in entry_ids(reply)]
-
-
-def ack(wire: Wire, *ids: int) -> int:
-    done: int = wire.call("XACK", "jobs", "workers", *ids)
-    return done
-
-
-def info(wire: Wire, name: str) -> int:
-    text: bytes = wire.call("INFO", "everything")
-    fields = dict(line.split(b":", 1) for line in text.split(b"\r\n") if b":" in line)
-    return int(fields[name.encode()])
-
-
-def until(wire: Wire, name: str, value: int) -> None:
-    """Wait for INFO to say so; the test fails if it never does."""
-    end = time.monotonic() + WAITS_S
-    while info(wire, name) != value:
-        assert time.monotonic() < end, name
-        time.sleep(POLL_S)
+from tests.wire import Wire
 
 
 def cpu_s(pid: int) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from felixresp.config import Settings
+from felixresp.engine.group import Group
 from felixresp.server.server import Server
 from felixresp.storage.journal import JournalStore
 from felixresp.storage.records import node_key
@@ -36,6 +37,12 @@ def evict(server: Server) -> None:
     server.keyspace.cache.shrink(0)
 
 
+def group_of(server: Server) -> Group:
+    stream = server.keyspace.stream(0, b"s")
+    assert stream is not None
+    return stream.groups[b"g"]
+
+
 def test_claims_on_evicted_entries_lapse_and_die(tmp_path: Path) -> None:
     settings = {
         "checkpoint_bytes": 65536,
@@ -53,7 +60,7 @@ def test_claims_on_evicted_entries_lapse_and_die(tmp_path: Path) -> None:
         client.call("XDEL", "s", "3-0", f"{ENTRIES}-0")  # so each must be looked at
         running.look(evict)
 
-        running.until(lambda server: server.keyspace.next_deadline() is None)
+        running.until(lambda server: group_of(server).next_deadline() is None)
 
         assert client.call("XDLQ", "LEN", "s", "g") == 9
         assert client.call("XPENDING", "s", "g")[0] == 0

@@ -70,14 +70,22 @@ def test_a_deleted_user_that_waits_takes_no_entry_along(running: RunningServer) 
         worker.read()
 
 
+@pytest.mark.parametrize(
+    "poll",
+    [
+        ("XREADGROUP", "GROUP", "g", "a", "BLOCK", 0, "STREAMS", "s", ">"),
+        ("XPOLL", "s", "g", "a", "BLOCK", 0),
+    ],
+    ids=["XREADGROUP", "XPOLL"],
+)
 def test_a_waiter_without_rights_is_told_and_the_next_is_served(
-    running: RunningServer,
+    running: RunningServer, poll: tuple[str | int, ...]
 ) -> None:
     admin = running.connect()
     admin.call("ACL", "SETUSER", "u", *UNLIMITED)
     admin.call("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
     worker, other = sign_in(running, "u"), running.connect()
-    worker.send("XREADGROUP", "GROUP", "g", "a", "BLOCK", 0, "STREAMS", "s", ">")
+    worker.send(*poll)
     running.until_blocked(1)
     other.send("XREADGROUP", "GROUP", "g", "b", "BLOCK", 0, "STREAMS", "s", ">")
     running.until_blocked(2)

@@ -1,69 +1,143 @@
-"""One stream and one group as semantics.md tells it, in the plainest Python.
+"""Streams' groups as semantics.md tells them, in the plainest Python.
 
 Every call scans everything it needs, nothing is indexed, nothing is shared. What
 the engine does cleverly must come out the same as what is done here stupidly.
+The verbs stand in model_polls.py and model_settles.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tests.simulation.words import Ask, Caps, Pending
+from tests.simulation.words import (
+    CLAIMED,
+    DELAYED,
+    LEASE,
+    REDIS,
+    Ask,
+    Letter,
+    Member,
+    Pending,
+)
+
+# what mode redis knows no limit of
+LIFTED: dict[str, int | str] = {
+    "max-attempts": 0,
+    "max-in-flight": 2**63,
+    "max-poll-entries": 2**63,
+    "max-dead-letters": 2**63,
+    "learn-visibility": "no",
+}
 
 
 @dataclass
-class Model:
-    """The stream (id -> raw entry) and its group."""
+class Group:
+    """What a group holds, and what happens to one entry of it."""
 
-    caps: Caps
-    entries: dict[int, bytes] = field(default_factory=dict)
+    entries: dict[int, bytes]  # the stream's: id -> raw entry
+    server: dict[str, int | str]  # settings
     head: int = 0
     cursor: int = 0
     settled_cursor: int = 0  # it never moves back from here
     pending: dict[int, Pending] = field(default_factory=dict)
     ahead: set[int] = field(default_factory=set)  # finished above the head
-    dead: dict[int, Pending] = field(default_factory=dict)  # as they were at the end
-    redriven: set[int] = field(default_factory=set)
-    consumers: set[bytes] = field(default_factory=set)
-    recovered_tail: int = 0
+    dead: dict[int, Letter] = field(default_factory=dict)
+    redriven: dict[int, Letter] = field(default_factory=dict)  # as it was listed
+    consumers: dict[bytes, int] = field(default_factory=dict)  # when it was seen
+    unused: dict[bytes, int] = field(default_factory=dict)  # since when, at a look
+    own: dict[str, int | str] = field(default_factory=dict)
+    # connections of each member: client -> its one RECLAIM is used up
+    connections: dict[Member, dict[int, bool]] = field(default_factory=dict)
+    once_reserved: dict[int, set[int]] = field(default_factory=dict)  # by client
+    paused: bool = False
     learned_ms: int = 0
+    recovered_tail: int = 0
     capped: int = 0
     skipped: int = 0
     handouts: int = 0
 
     # --- what holds at any time
 
+    def number(self, name: str) -> int:
+        return int(self.setting(name))
+
+    def setting(self, name: str) -> int | str:
+        if self.mode == REDIS and name in LIFTED:
+            return LIFTED[name]
+        return self.own.get(name, self.server[name])
+
+    @property
+    def mode(self) -> str:
+        return str(self.own.get("mode", LEASE))
+
+    @property
+    def leases(self) -> bool:
+        return self.mode == LEASE
+
+    @property
+    def durable_claims(self) -> bool:
+        return not self.leases or self.setting("durable-claims") == "yes"
+
     @property
     def visibility_ms(self) -> int:
-        return max(self.caps.visibility_ms, self.learned_ms)
+        return max(self.number("visibility-timeout-ms"), self.learned_ms)
 
-    def owed(self) -> list[int]:
-        return sorted(i for i, item in self.pending.items() if item.owed)
+    @property
+    def visibility_max_ms(self) -> int:
+        return max(self.number("max-visibility-ms"), self.visibility_ms)
 
-    def claimed(self) -> list[int]:
-        return sorted(i for i, item in self.pending.items() if not item.owed)
+    def having(self, *states: str) -> list[int]:
+        return sorted(i for i, item in self.pending.items() if item.state in states)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.having(CLAIMED, DELAYED))
+
+    def held(self, member: Member) -> list[int]:
+        """The member's standing claims."""
+        return [i for i in self.having(CLAIMED) if self.pending[i].member == member]
 
     def new(self) -> list[int]:
         taken = {*self.pending, *self.ahead, *self.dead}
+        if not self.leases:  # to Redis what stands above the head is new
+            taken = {*self.dead}
         return sorted(i for i in self.entries if i > self.head and i not in taken)
 
     def spent(self, id_: int) -> bool:
-        return 0 < self.caps.attempts <= self.pending[id_].attempts
+        return 0 < self.number("max-attempts") <= self.pending[id_].attempts
+
+    @property
+    def holds_back(self) -> bool:
+        return self.paused or self.is_full
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.dead) >= self.number("max-dead-letters")
 
     def next_deadline(self) -> int | None:
-        return min((self.pending[i].deadline_ms for i in self.claimed()), default=None)
+        times = [item.deadline_ms for item in self.claimed() if item.deadline_ms]
+        times += [self.pending[i].until_ms for i in self.having(DELAYED)]
+        return min(times, default=None)
+
+    def claimed(self) -> list[Pending]:
+        return [self.pending[i] for i in self.having(CLAIMED)]
+
+    def is_waited_for(self, id_: int) -> bool:
+        """Whether the cursor waits for the pending entry."""
+        return id_ > self.cursor
 
     # --- what happens to one entry
 
     def advance(self) -> None:
         """The cursor goes up to the head, or to just below the first gap."""
         self.ahead = {i for i in self.ahead if i > self.head}
-        gaps = [i - 1 for i in self.pending if i > self.cursor]
+        gaps = [i - 1 for i in self.pending if self.is_waited_for(i)]
         self.cursor = max(self.cursor, min([self.head, *gaps]))
 
     def finish(self, id_: int) -> None:
         self.pending.pop(id_, None)
-        self.redriven.discard(id_)
+        self.redriven.pop(id_, None)
         self.ahead.add(id_)  # advance() forgets it where the head is past it
         self.advance()
 
@@ -71,211 +145,177 @@ class Model:
         self.skipped += 1
         self.finish(id_)
 
-    def bury(self, id_: int) -> None:
-        self.dead[id_] = self.pending[id_]
+    def bury(
+        self,
+        id_: int,
+        now_ms: int,
+        how: bytes,
+        cause: bytes = b"attempts",
+        reason: bytes = b"",
+    ) -> None:
+        item, before = self.pending[id_], self.redriven.get(id_)
+        reason = reason or item.reason
+        consumer = item.last_consumer
+        item.tell(now_ms, how, reason)
+        again = before.redriven + 1 if before else 0
+        counts = item.attempts, cause, reason, consumer, item.first_ms, now_ms, again
+        self.dead[id_] = Letter(*counts, item.story)
         self.finish(id_)
 
     def put_back(self, id_: int) -> None:
-        if self.dead.pop(id_, None) is not None:
-            self.redriven.add(id_)
+        letter = self.dead.pop(id_, None)
+        if letter is not None:
+            self.redriven[id_] = letter
         self.ahead.discard(id_)
-        self.pending[id_] = Pending()
+        self.pending[id_] = Pending(story=letter.story if letter else [])
 
-    def hand_out(self, id_: int, ask: Ask, *, cost: int = 1, shown: int = 1) -> None:
-        self.handouts += 1
+    def hand_out(self, id_: int, ask: Ask, nonce: int, how: bytes) -> None:
+        """A new attempt."""
         item = self.pending.setdefault(id_, Pending())
-        item.holder, item.owed, item.nonce = ask.consumer, False, self.handouts
-        item.client, item.charged, item.paid = ask.client, False, cost > 0
-        item.handed_ms = ask.now_ms - ask.idle_ms
-        item.deadline_ms = ask.now_ms + self.visibility_ms
+        item.tell(ask.now_ms, how)
+        item.owe()
+        item.state, item.member, item.client = CLAIMED, ask.member, ask.client
+        item.handed_ms, item.began_ms = ask.now_ms - ask.idle_ms, ask.now_ms
+        item.charged, item.returns_ms = False, 0
+        item.chosen, item.nonce = ask.visibility_ms is not None, nonce
+        item.handout = self.handouts
         item.first_ms = item.first_ms or ask.now_ms
-        item.attempts += cost
-        item.deliveries += shown
+        self.give_time(item, ask.now_ms, ask.visibility_ms)
+
+    def beat(self, item: Pending, now_ms: int, handed_ms: int) -> None:
+        """The same claim goes on, with its full time again."""
+        before_ms = item.deadline_ms
+        item.handed_ms, item.returns_ms = handed_ms, 0
+        self.give_time(item, now_ms)
+        if item.chosen:
+            item.deadline_ms = max(item.deadline_ms, before_ms)
+
+    def give_time(
+        self, item: Pending, now_ms: int, wanted_ms: int | None = None
+    ) -> None:
+        given_ms = self.visibility_ms
+        if wanted_ms is not None:
+            given_ms = min(wanted_ms, self.visibility_max_ms)
+        item.deadline_ms = now_ms + given_ms if self.leases else 0
+
+    def delay(self, id_: int, policy: str, now_ms: int) -> int:
+        """When an entry that failed may go out again; 0 at once."""
+        if id_ in self.redriven:
+            return 0
+        ms = backoff_ms(policy, max(self.pending[id_].attempts, 1))
+        return now_ms + ms if ms else 0
+
+    def next_handout(self) -> None:
+        self.handouts += 1
+
+    # --- time
+
+    def expire(self, now_ms: int) -> None:
+        for id_ in self.having(DELAYED):
+            if self.pending[id_].until_ms <= now_ms:
+                self.pending[id_].owe()
+        for id_ in self.having(CLAIMED):
+            if 0 < self.pending[id_].deadline_ms <= now_ms:
+                self._lapse(id_, now_ms)
+
+    def _lapse(self, id_: int, now_ms: int) -> None:
+        item = self.pending[id_]
+        latest_ms = item.began_ms + self.number("follow-max-ms")
+        if self.follows(item) and now_ms < latest_ms:
+            item.deadline_ms = min(now_ms + self.visibility_ms, latest_ms)
+        elif id_ not in self.entries:
+            self.skip(id_)
+        elif item.returns_ms:
+            item.tell(now_ms, b"disconnect")
+            item.owe()
+        elif self.spent(id_):
+            self.bury(id_, now_ms, b"lapse")
+        else:
+            item.tell(now_ms, b"lapse")
+            policy = str(self.setting("lapse-backoff"))
+            if policy == "none":
+                item.owe()
+            else:
+                item.let_go(self.delay(id_, policy, now_ms))
+
+    def follows(self, item: Pending) -> bool:
+        connected = bool(item.member and self.connections.get(item.member))
+        return connected and self.setting("claims-follow") == "connection"
+
+    # --- restarts
+
+    def restart(self, now_ms: int, tail: int, *, crashed: bool) -> None:
+        """What memory held is gone; claims are over after a crash."""
+        self.connections.clear()
+        self.capped = self.skipped = 0
+        kept = self.durable_claims or not crashed
+        self.recovered_tail = 0 if kept else tail
+        for item in self.pending.values():
+            item.client = item.reserved_for = 0
+            item.charged = item.chosen = False
+            if item.returns_ms:
+                item.deadline_ms, item.returns_ms = item.returns_ms, 0
+            latest_ms = now_ms + self.visibility_max_ms
+            item.until_ms = min(item.until_ms, latest_ms)
+            if item.state == CLAIMED and not (kept and self._may_stand(item, now_ms)):
+                item.tell(now_ms, b"restart")
+                item.owe()
+            elif item.state == CLAIMED and self.leases:
+                item.deadline_ms = min(item.deadline_ms, latest_ms)
+                if self.setting("claims-follow") == "connection":
+                    item.deadline_ms = now_ms + self.visibility_ms
+                item.chosen = item.deadline_ms > now_ms + self.visibility_ms
+        self.consumers = dict.fromkeys(self.consumers, now_ms)
+
+    def _may_stand(self, item: Pending, now_ms: int) -> bool:
+        """Its time is not over, or nobody could tell it that it was."""
+        follows = self.setting("claims-follow") == "connection"
+        return not self.leases or follows or item.deadline_ms > now_ms
+
+    # --- what the engine may do a little later than here
 
     def adopt_head(self, head: int) -> None:
         """It may also stand on entries above ours that are not new."""
-        assert head >= self.head
-        assert not any(id_ <= head for id_ in self.new())
-        self.head = head
+        self.head = max(head, self.head)
         self.advance()
 
     def adopt_cursor(self, cursor: int) -> None:
         """It may also stand lower, where the next settle moves it on."""
-        assert self.settled_cursor <= cursor <= self.cursor
-        assert not any(cursor < id_ <= self.cursor for id_ in self.pending)
         self.cursor = self.settled_cursor = cursor
 
-    # --- polls and claims
 
-    def expire(self, now_ms: int) -> None:
-        for id_ in self.claimed():
-            if self.pending[id_].deadline_ms > now_ms:
-                continue
-            if id_ not in self.entries:
-                self.skip(id_)
-            elif self.spent(id_):
-                self.bury(id_)
-            else:
-                self.pending[id_].owed = True
+@dataclass
+class Model:
+    """One stream and its groups."""
 
-    def poll(self, ask: Ask) -> list[int]:
-        self.expire(ask.now_ms)
-        if len(self.dead) >= self.caps.dead:
-            return []
-        room = min(ask.count, self.caps.poll_entries)
-        if not ask.no_ack:
-            room = min(room, self.caps.in_flight - len(self.claimed()))
-            self.capped += room <= 0
-        given: list[int] = []
-        for id_ in [*self.owed(), *self.new()]:
-            read_bytes = sum(len(self.entries[i]) for i in given)
-            if len(given) >= room or read_bytes >= ask.bytes_max:
-                break
-            if id_ not in self.entries:
-                self.skip(id_)
-            elif id_ in self.pending and self.spent(id_):
-                self.bury(id_)
-            else:
-                given.append(id_)
-        self.head = max([self.head, *(id_ for id_ in given if id_ not in self.pending)])
-        for id_ in given:
-            self.hand_out(id_, ask)
-        self.advance()
-        for id_ in given if ask.no_ack else ():
-            self.finish(id_)
-        return given
+    server: dict[str, int | str]
+    entries: dict[int, bytes] = field(default_factory=dict)
+    groups: dict[bytes, Group] = field(default_factory=dict)
+    last_id: int = 0
 
-    def history(self, ask: Ask, after: int) -> list[tuple[int, bytes | None]]:
-        self.expire(ask.now_ms)
-        read: list[tuple[int, bytes | None]] = []
-        for id_ in self.claimed():
-            item = self.pending[id_]
-            if id_ <= after or item.holder != ask.consumer:
-                continue
-            if len(read) >= min(ask.count, self.caps.poll_entries):
-                break
-            entry = self.entries.get(id_)
-            if entry is not None:
-                holder, charged = item.client, item.charged
-                elsewhere = holder != ask.client and not charged
-                if elsewhere and self.spent(id_):
-                    self.bury(id_)
-                    continue
-                self.hand_out(id_, ask, cost=int(elsewhere))
-                item.client, item.charged = holder, charged or elsewhere
-            read.append((id_, entry))
-        return read
+    def create(self, name: bytes, head: int) -> None:
+        before = self.groups.get(name)
+        group = Group(self.entries, self.server, head, head, head)
+        if before is not None:  # replies of the group before are still out
+            group.handouts = before.handouts
+        self.groups[name] = group
 
-    def claim(self, ask: Ask, ids: list[int]) -> list[int]:
-        self.expire(ask.now_ms)
-        if ask.last_id > self.head:
-            self.set_id(ask.last_id)
-        taken = []
-        for id_ in dict.fromkeys(ids):
-            item = self.pending.get(id_)
-            if id_ not in self.entries:
-                if item is not None:
-                    self.skip(id_)
-                continue
-            if item is None:
-                if not ask.force:
-                    continue
-                self.put_back(id_)
-                item = self.pending[id_]
-                item.deliveries = 1  # Redis counts being forced as one
-            elif not item.owed and ask.now_ms - item.handed_ms < ask.min_idle_ms:
-                continue
-            own = item.holder == ask.consumer and not item.owed
-            free = ask.just_id or own
-            if not free and ask.retry_count is None and self.spent(id_):
-                self.bury(id_)
-                continue
-            before = item.client, item.charged
-            self.hand_out(id_, ask, cost=int(not free), shown=int(not ask.just_id))
-            if own:
-                item.client, item.charged = before
-            if ask.retry_count is not None:
-                item.attempts = item.deliveries = ask.retry_count
-            taken.append(id_)
-        self.advance()
-        return taken
+    def restart(self, now_ms: int, *, crashed: bool) -> None:
+        for group in self.groups.values():
+            group.restart(now_ms, self.last_id, crashed=crashed)
 
-    def autoclaim(self, ask: Ask, start: int) -> tuple[int, list[int], list[int]]:
-        self.expire(ask.now_ms)
-        taken: list[int] = []
-        deleted: list[int] = []
-        candidates = sorted(i for i in self.pending if i >= start)
-        for at, id_ in enumerate(candidates):
-            if at == 10 * ask.count or len(taken) + len(deleted) == ask.count:
-                return id_, taken, deleted
-            item = self.pending[id_]
-            if not item.owed and ask.now_ms - item.handed_ms < ask.min_idle_ms:
-                continue
-            if id_ not in self.entries:
-                self.skip(id_)
-                deleted.append(id_)
-            elif not ask.just_id and self.spent(id_):
-                self.bury(id_)
-            else:
-                paid = int(not ask.just_id)
-                self.hand_out(id_, ask, cost=paid, shown=paid)
-                taken.append(id_)
-        return 0, taken, deleted
-
-    # --- settling and admin
-
-    def ack(self, ids: list[int]) -> int:
-        done = 0
+    def delete(self, ids: Iterable[int]) -> None:
         for id_ in ids:
-            lost = id_ in self.new() and id_ <= self.recovered_tail
-            if lost or id_ in self.pending or self.dead.pop(id_, None) is not None:
-                self.finish(id_)
-                done += 1
-        return done
+            del self.entries[id_]
 
-    def give_back(self, nonces: dict[int, int]) -> None:
-        for id_, nonce in nonces.items():
-            item = self.pending.get(id_)
-            if item is not None and item.nonce == nonce and not item.owed:
-                item.owed = True
-                item.attempts = max(item.attempts - 1, 0)
-                item.deliveries = max(item.deliveries - 1, 0)
 
-    def redrive(self, ids: list[int]) -> int:
-        wanted = {i for i in ids if i in self.dead and i in self.entries}
-        for id_ in wanted:
-            self.put_back(id_)
-        return len(wanted)
-
-    def discard(self, ids: list[int]) -> int:
-        wanted = {i for i in ids if i in self.dead}
-        for id_ in wanted:
-            del self.dead[id_]
-            self.finish(id_)
-        return len(wanted)
-
-    def learn(self, min_idle_ms: int, now_ms: int) -> None:
-        more = min_idle_ms - self.visibility_ms
-        if more > 0:
-            self.expire(now_ms)
-            self.learned_ms = min_idle_ms
-            for id_ in self.claimed():
-                self.pending[id_].deadline_ms += more
-
-    def set_id(self, head: int) -> None:
-        self.head = head
-        self.cursor = self.settled_cursor = min(self.cursor, head)
-        self.advance()
-
-    def delete_consumer(self, name: bytes) -> int:
-        self.consumers.remove(name)
-        held = [item for item in self.pending.values() if item.holder == name]
-        for item in held:
-            item.holder, item.owed, item.handed_ms = None, True, 0
-        return len(held)
-
-    def crash(self, last_id: int) -> None:
-        self.recovered_tail, self.learned_ms = last_id, 0
-        self.capped = self.skipped = 0
-        for item in self.pending.values():
-            item.owed = True
+def backoff_ms(policy: str, attempts: int) -> int:
+    kind, *numbers = policy.split()
+    if kind == "none":
+        return 0
+    if kind == "fixed":
+        return int(numbers[0])
+    if kind == "linear":
+        return min(int(numbers[0]) * attempts, int(numbers[1]))
+    grown = int(numbers[0]) * float(numbers[1]) ** (attempts - 1)
+    return int(min(grown, int(numbers[2])))

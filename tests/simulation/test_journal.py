@@ -6,25 +6,23 @@ restart closes the store first. Lazy changes not committed yet are lost.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
 from threading import Lock
 
-from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule
-from hypothesis.strategies import booleans, integers
+from hypothesis.strategies import integers
 
-from felixresp.engine.keyspace import Keyspace
 from felixresp.engine.nodes import Node
 from felixresp.storage.base import Batch
 from felixresp.storage.disk import Disk
 from felixresp.storage.journal import JournalStore
-from tests.simulation.test_machine import GroupMachine
-from tests.state import describe
+from tests.simulation.promises import Promise, same
+from tests.simulation.test_machine import RUNS as ALL_RUNS
+from tests.simulation.test_machine import GroupMachine, run_settings
 
-RUNS = int(os.environ.get("FELIXRESP_SIMULATION_RUNS", "200")) // 10
+RUNS = ALL_RUNS // 10
 
 
 class StillDisk(Disk):
@@ -46,30 +44,31 @@ class StillDisk(Disk):
 
 
 class JournalMachine(GroupMachine):
-    def _open(self) -> None:
+    def open(self) -> None:
         self._root = Path(tempfile.mkdtemp())
         self._starts = 0
         self._clock_ms = 0
         self.settings.journal_segment_bytes = 1024 * 1024
         self.settings.checkpoint_seconds = 1
-        self._start(self._root / "0")
+        self._start(self._root / "0", clean=True)
 
-    def _start(self, directory: Path) -> None:
+    def _start(self, directory: Path, *, clean: bool) -> None:
         directory.mkdir(exist_ok=True)
         self._directory = directory
-        self.keyspace = Keyspace(self.settings)
+        self.keyspace = self.new_keyspace()
         self._disk = StillDisk()
         self.store = JournalStore(directory, self.settings, self._disk)
-        self.store.open(self.keyspace)
+        found = self.store.open(self.keyspace)
+        same(Promise.CLAIMS_KEPT, found.clean, clean)
         self._epoch = self.store.acquire(0)
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
         if self.lazy:
             self.store.submit([Batch(0, self._epoch, self.lazy)])
-        super()._commit()
+        super().commit()
         self.written.clear()
 
-    def _recover(self) -> None:
+    def recover(self, *, whole: bool) -> None:  # noqa: ARG002 - all is synchronous
         self._starts += 1
         copied = self._root / str(self._starts)
         self._let_the_thread_finish()
@@ -77,12 +76,11 @@ class JournalMachine(GroupMachine):
             shutil.copytree(self._directory, copied)
         self.store.close()
         shutil.rmtree(self._directory)
-        self._start(copied)
-        self.keyspace.recover(crashed=True)
-        stream = self.keyspace.stream(0, b"jobs")
-        assert stream is not None
-        self.stream = stream
-        self._load_all()
+        self._start(copied, clean=False)
+
+    def reopen(self) -> None:
+        self.store.close()
+        self._start(self._directory, clean=True)
 
     def _let_the_thread_finish(self) -> None:
         checkpoint = self.store._checkpoint
@@ -92,8 +90,8 @@ class JournalMachine(GroupMachine):
     @rule(ticks=integers(1, 6))
     def checkpoint(self, ticks: int) -> None:
         """Some of it; the rest comes later, or never."""
-        self._note()
-        self._commit()
+        self.note()
+        self.commit()
         for _ in range(ticks):
             self._clock_ms += 600
             self.store.tick(self._clock_ms, settled=True)
@@ -102,27 +100,7 @@ class JournalMachine(GroupMachine):
     def evict(self) -> None:
         self.keyspace.cache.shrink(0)
 
-    @rule(again=booleans())
-    def restart(self, again: bool) -> None:
-        """An orderly stop: nothing is lost, and no late ack is taken after it."""
-        if not again:
-            return
-        self._note()
-        self._commit()
-        self._load_all()
-        before = describe(self.keyspace)
-        self.store.close()
-        self._start(self._directory)
-        stream = self.keyspace.stream(0, b"jobs")
-        assert stream is not None
-        self.stream = stream
-        self._load_all()
-        assert describe(self.keyspace) == before
-        self.replies.clear()
-        self.waiting = False
-        self.model.crash(0)
-
-    def _load(self, node: Node) -> None:
+    def load(self, node: Node) -> None:
         if not node.resident:
             self.store.read(self.stream, [node])
 
@@ -135,11 +113,5 @@ class JournalMachine(GroupMachine):
                 shutil.rmtree(self._root)
 
 
-JournalMachine.TestCase.settings = settings(
-    max_examples=RUNS,
-    stateful_step_count=40,
-    deadline=None,
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-)
+JournalMachine.TestCase.settings = run_settings(RUNS, 40)
 TestJournalMachine = JournalMachine.TestCase

@@ -7,20 +7,18 @@ back to where it was at the newest commit that the store has.
 from __future__ import annotations
 
 import copy
-import os
 from collections import deque
 
-from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule
-from hypothesis.strategies import booleans, integers, sampled_from
+from hypothesis.strategies import integers, sampled_from
 
-from felixresp.engine.keyspace import Keyspace
 from felixresp.storage.base import Batch, Failure
 from felixresp.storage.memory import Deferred, MemoryStore
 from tests.simulation.model import Model
-from tests.simulation.test_machine import GroupMachine
+from tests.simulation.test_machine import RUNS as ALL_RUNS
+from tests.simulation.test_machine import GroupMachine, run_settings
 
-RUNS = int(os.environ.get("FELIXRESP_SIMULATION_RUNS", "200")) // 2
+RUNS = ALL_RUNS // 4
 ALL = 1_000_000  # batches: every one that waits
 
 
@@ -29,44 +27,37 @@ class MemoryMachine(GroupMachine):
 
     deferred: Deferred | None = None
 
-    def _open(self) -> None:
+    def open(self) -> None:
         self.store = MemoryStore(self.settings, deferred=self.deferred)
         self.store.on_durable = self._on_durable
         self.failures: list[Failure] = []
         self.store.on_failure = self.failures.append
         # as it was at each commit that has not finished
-        self.submitted: deque[tuple[int, tuple[Model, int]]] = deque()
+        self.submitted: deque[tuple[int, Model]] = deque()
         self._seq = 0
-        self._whole = False  # the crash to come loses nothing
         self._start()
 
     def _start(self) -> None:
-        self.keyspace = Keyspace(self.settings)
+        self.keyspace = self.new_keyspace()
         self.store.open(self.keyspace)
         self._epoch = self.store.acquire(0)
 
-    def _commit(self) -> None:
-        now = copy.deepcopy(self.model), self.last_id
-        self.submitted.append((self._seq + 1, now))
+    def commit(self) -> None:
+        self.submitted.append((self._seq + 1, copy.deepcopy(self.model)))
         self._seq = self.store.submit([Batch(0, self._epoch, self.lazy)])
         self.lazy = []
-        if self._seq == 1:  # the stream and its group: they outlive every crash
+        if self._seq == 1:  # the stream and its groups: they outlive every crash
             self.store.finish(ALL)
 
     def _on_durable(self, seq: int) -> None:
         while self.submitted and self.submitted[0][0] <= seq:
             _, self.durable = self.submitted.popleft()
 
-    def _recover(self) -> None:
-        if self._whole:
+    def recover(self, *, whole: bool) -> None:
+        if whole:
             self.store.finish(ALL)
         self.submitted.clear()
         self._start()
-
-    @rule(lazy_too=booleans())
-    def crash(self, lazy_too: bool) -> None:
-        self._whole = lazy_too
-        super().crash(lazy_too)
 
     @rule(how=sampled_from(["fenced", "lost", "kept"]))
     def fail(self, how: str) -> None:
@@ -94,13 +85,7 @@ class DeferredMachine(MemoryMachine):
         self.store.finish(count)
 
 
-for machine in (MemoryMachine, DeferredMachine):
-    machine.TestCase.settings = settings(
-        max_examples=RUNS,
-        stateful_step_count=40,
-        deadline=None,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
+MemoryMachine.TestCase.settings = run_settings(RUNS, 40)
+DeferredMachine.TestCase.settings = run_settings(RUNS, 40)
 TestMemoryMachine = MemoryMachine.TestCase
 TestDeferredMachine = DeferredMachine.TestCase

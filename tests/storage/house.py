@@ -1,5 +1,7 @@
 """A keyspace over a store, with the verbs that tests run, and crashes.
 
+What is opened is what was stored, claims too, until a test calls ``resume``.
+
 A crash of a journal is a copy of its directory, opened: what a killed process
 leaves behind. The memory store is its own copy.
 """
@@ -12,11 +14,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from felixresp.config import Settings, Value
-from felixresp.engine import claims, dead_letters, losses, poll, takeover
-from felixresp.engine.changes import ConsumerDeleted
+from felixresp.engine import (
+    admin,
+    claims,
+    dead_letters,
+    losses,
+    members,
+    poll,
+    settle,
+    takeover,
+)
 from felixresp.engine.errors import NotResident
 from felixresp.engine.group import Group
+from felixresp.engine.handouts import DEFAULT_USER, Member
 from felixresp.engine.keyspace import Keyspace
+from felixresp.engine.settle import FAIL, Nack
 from felixresp.engine.stream import Stream
 from felixresp.storage.base import Batch, Recovered
 from felixresp.storage.disk import Disk
@@ -59,7 +71,7 @@ class House:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.now_ms = 0
+        self.now_ms = self.committed_ms = 0
         self.durable: list[int] = []
         self.failures: list[tuple[list[int], bool]] = []
 
@@ -69,9 +81,13 @@ class House:
         self.store.on_failure = lambda failure: self.failures.append(
             (list(failure.partitions), failure.unknown)
         )
-        found = self.store.open(self.keyspace)
+        self.found = self.store.open(self.keyspace)
         self.epoch = self.store.acquire(0)
-        return found
+        return self.found
+
+    def resume(self) -> None:
+        """What a server does next; its changes wait for the next commit."""
+        self.keyspace.resume(self.now_ms, crashed=not self.found.clean)
 
     def crash(self) -> Recovered:
         raise NotImplementedError
@@ -86,6 +102,7 @@ class House:
     def commit(self) -> int:
         seq = self.store.submit([Batch(0, self.epoch, self.keyspace.take())])
         self.keyspace.handed.clear()
+        self.committed_ms = self.now_ms
         return seq
 
     def tick(self, passed_ms: int = 1) -> int | None:
@@ -105,7 +122,7 @@ class House:
                 if isinstance(value, Stream):
                     cold = [node for node in value.nodes if not node.resident]
                     self.store.read(value, cold)
-        return describe(self.keyspace)
+        return describe(self.keyspace, self.committed_ms)
 
     # --- verbs
 
@@ -114,6 +131,7 @@ class House:
             try:
                 return verb()
             except NotResident as missing:
+                self.store.read_groups(missing.groups)
                 self.store.read(missing.stream, missing.nodes)
 
     def stream(self, key: bytes = b"jobs") -> Stream:
@@ -139,23 +157,91 @@ class House:
         stream = self.stream(key)
         self.run(lambda: stream.trim_to_length(length, whole=whole, limit=0))
 
+    def member(
+        self,
+        consumer: bytes,
+        group: Group | None = None,
+        user: bytes = DEFAULT_USER,
+        client_id: int = 0,
+    ) -> Member:
+        group = group or self.group()
+        return members.member_named(group, consumer, self.now_ms, client_id, user)
+
+    def disconnect(self, client_id: int) -> None:
+        self.keyspace.detach(client_id, self.now_ms)
+
     def poll(
-        self, count: int = 1, consumer: bytes = b"alice", group: Group | None = None
+        self,
+        count: int = 1,
+        consumer: bytes = b"alice",
+        group: Group | None = None,
+        *,
+        user: bytes = DEFAULT_USER,
+        receipts: bool = False,
+        client_id: int = 0,
     ) -> list[int]:
         group = group or self.group()
-        named = claims.consumer_named(group, consumer, self.now_ms)
-        polled = self.run(lambda: poll.poll(group, named, self.now_ms, count=count))
+        member = self.member(consumer, group, user, client_id)
+        polled = self.run(
+            lambda: poll.poll(
+                group,
+                member,
+                self.now_ms,
+                count=count,
+                client_id=client_id,
+                with_receipts=receipts,
+            )
+        )
         return list(polled.ids)
 
     def ack(self, *ids: int, group: Group | None = None) -> None:
         group = group or self.group()
-        self.run(lambda: claims.ack(group, ids))
+        self.run(lambda: settle.ack(group, ids))
 
-    def claim(self, *ids: int, consumer: bytes = b"bob", force: bool = False) -> None:
+    def claim(
+        self,
+        *ids: int,
+        consumer: bytes = b"bob",
+        force: bool = False,
+        just_id: bool = False,
+    ) -> None:
+        group, member = self.group(), self.member(consumer)
+        options = takeover.ClaimOptions(
+            0, self.now_ms, None, force=force, just_id=just_id
+        )
+        self.run(lambda: takeover.claim(group, member, ids, options, self.now_ms))
+
+    def read_again(self, consumer: bytes = b"alice") -> None:
+        group, member = self.group(), self.member(consumer)
+        self.run(
+            lambda: takeover.history(
+                group, member, 0, self.now_ms, count=9, client_id=7
+            )
+        )
+
+    def nack(self, *ids: int, mode: bytes = FAIL, delay_ms: int | None = None) -> None:
+        wish = Nack(mode, delay_ms=delay_ms, reason=b"no " + mode)
+        self.run(lambda: settle.nack(self.group(), ids, wish, self.now_ms))
+
+    def extend(self, *ids: int, ms: int = 5000) -> None:
         group = self.group()
-        named = claims.consumer_named(group, consumer, self.now_ms)
-        options = takeover.ClaimOptions(0, self.now_ms, None, force)
-        self.run(lambda: takeover.claim(group, named, ids, options, self.now_ms))
+        for id_ in ids:
+            if id_ in group.pending and group.is_claimed(id_) and group.mode.leases:
+                settle.extend(group, id_, ms, self.now_ms)
+
+    def seek(self, head: int, group: Group | None = None) -> None:
+        group = group or self.group()
+        if group.mode.leases:
+            self.run(lambda: admin.seek(group, head, self.now_ms))
+
+    def configure(self, own: dict[str, str], group: Group | None = None) -> None:
+        self.run(lambda: admin.configure(group or self.group(), own, self.now_ms))
+
+    def pause(self, *, paused: bool) -> None:
+        admin.pause(self.group(), self.now_ms, paused=paused)
+
+    def learn(self, min_idle_ms: int) -> None:
+        self.run(lambda: claims.learn(self.group(), min_idle_ms, self.now_ms))
 
     def lapse(self) -> None:
         """Every claim's time is over."""
@@ -175,19 +261,22 @@ class House:
     def remove_consumer(self, name: bytes) -> None:
         group = self.group()
         if (consumer := group.consumers.get(name)) is not None:
-            group.record(ConsumerDeleted(group, consumer))
+            self.run(
+                lambda: members.remove_consumer(group, consumer, None, self.now_ms)
+            )
 
     def everything(self) -> None:
         """Every durable change at least once, in a few batches."""
         self.append(10)
-        self.poll(6)
+        self.poll(6, receipts=True)
         self.commit()
         ids = self.run(lambda: self.stream().read_after(0, 100, 2**30))[0]
         self.ack(ids[0], ids[2])
         self.claim(ids[1], ids[3])
         self.claim(ids[9], force=True)
         self.lapse()
-        self.poll(3, b"carol")
+        self.poll(3, b"carol", user=b"ann")
+        self.nack(*self.poll(1, b"carol"), delay_ms=90_000)
         self.lapse()
         self.poll(3)
         self.lapse()
@@ -203,6 +292,7 @@ class House:
             lambda: self.keyspace.create_group(self.stream(), b"other", ids[5], 6)
         )
         self.poll(2, group=other)
+        self._manage()
         gone = self.run(
             lambda: self.keyspace.create_group(self.stream(), b"gone", 0, None)
         )
@@ -213,6 +303,21 @@ class House:
         self.keyspace.set_string(1, b"gone", b"x")
         self._rename_and_drop()
         self.commit()
+
+    def _manage(self) -> None:
+        """A group that is managed, left with claims, one of them extended."""
+        group = self.group()
+        self.learn(2000)
+        self.pause(paused=not group.paused)
+        self.configure({"backoff": "fixed 50", "durable-claims": "yes"})
+        managed = self.group(b"managed")
+        self.configure({"mode": "redis"}, managed)
+        self.poll(3, b"dave", managed)
+        self.configure({"mode": "lease"}, managed)
+        self.seek(self.stream().first_id(), managed)
+        held = self.poll(2, b"dave", managed, receipts=True)
+        for id_ in held[:1]:
+            settle.extend(managed, id_, 7000, self.now_ms)
 
     def _rename_and_drop(self) -> None:
         self.append(2, b"first")

@@ -14,6 +14,7 @@ from felixresp.engine.nodes import Slice
 from felixresp.engine.stream import Stream
 from felixresp.storage.base import Corrupt, StoreError, Unreadable
 from felixresp.storage.database import Database
+from felixresp.storage.records import RECORD_VERSION
 from tests.storage.house import JournalHouse, small
 
 LATER_MS = 40_000  # more than checkpoint-seconds
@@ -377,13 +378,16 @@ def test_a_record_under_another_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match=f"{first.hex()} is damaged"):
         load(database)
     put(database, "nodes", second, bytes((99, *data[1:])))
-    put(database, "nodes", first, b"\2")
+    put(database, "nodes", first, bytes((RECORD_VERSION,)))
     with pytest.raises(Corrupt, match=first.hex()):
         load(database)
     database.close()
 
 
-def test_a_record_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2, RECORD_VERSION + 1])
+def test_a_record_of_another_version_is_refused_by_name(
+    version: int, tmp_path: Path
+) -> None:
     house = JournalHouse(tmp_path, small())
     house.open()
     house.append(9)
@@ -391,9 +395,9 @@ def test_a_record_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
     database = Database(house.directory)
     key, data = read_all(database, "values")[0]
 
-    put(database, "values", key, bytes((1, *data[1:-4])))  # as it was before 2
+    put(database, "values", key, bytes((version, *data[1:])))
 
-    with pytest.raises(StoreError, match="version 1 is unknown"):
+    with pytest.raises(StoreError, match=f"version {version} is unknown"):
         load(database)
     database.close()
 

@@ -15,9 +15,10 @@ from felixresp.engine import changes
 from felixresp.engine.changes import Change, Tally
 from felixresp.engine.dead_letters import DeadLetter
 from felixresp.engine.group import Group
-from felixresp.engine.handouts import Consumer
-from felixresp.engine.keyspace import Keyspace, String
+from felixresp.engine.handouts import Consumer, Member
+from felixresp.engine.keyspace import Keyspace
 from felixresp.engine.stream import Stream
+from felixresp.engine.values import String
 from felixresp.storage.codec import Decoder, Undecodable, encode_changes
 from felixresp.storage.layouts import KINDS
 
@@ -31,8 +32,11 @@ counts = st.integers(0, 2**63)
 reads = st.none() | counts
 times = st.integers(-(2**63), 2**63 - 1)
 texts = st.binary(max_size=40)
+words = texts.map(lambda text: text.decode(errors="surrogateescape"))
 dbs = st.integers(0, 15)
+nonces = st.integers(0, 2**64 - 1)
 tallies = st.builds(Tally, counts, counts, times)
+tallied = st.dictionaries(ids, tallies, max_size=5)
 letters = st.builds(DeadLetter, ids, counts, texts, texts, texts, times, times, counts)
 
 FIELDS: dict[type[Change], dict[str, st.SearchStrategy[Any]]] = {
@@ -66,17 +70,47 @@ FIELDS: dict[type[Change], dict[str, st.SearchStrategy[Any]]] = {
         "entries_read": reads,
         "passed": counts,
         "now_ms": times,
+        "deadline_ms": times,
+        "nonce": nonces,
     },
     changes.Claimed: {
-        "tallies": st.dictionaries(ids, tallies, min_size=1, max_size=5),
+        "tallies": tallied,
         "handed_ms": times,
+        "began_ms": times,
+        "deadline_ms": times,
+        "nonce": nonces,
+        "how": texts,
     },
+    changes.Extended: {"ids": id_tuples, "handed_ms": times, "deadline_ms": times},
     changes.Forced: {"ids": id_tuples},
     changes.Passed: {"head": ids, "entries_read": reads, "passed": counts},
     changes.Finished: {"ids": id_lists},
-    changes.Died: {"letters": st.lists(letters, min_size=1, max_size=3).map(tuple)},
+    changes.Died: {
+        "letters": st.lists(letters, min_size=1, max_size=3).map(tuple),
+        "how": texts,
+    },
     changes.Redriven: {"ids": id_tuples},
     changes.Discarded: {"ids": id_tuples},
+    changes.Lapsed: {"ids": id_tuples, "now_ms": times, "how": texts},
+    changes.HandedBack: {
+        "untils": st.dictionaries(ids, times, max_size=5),
+        "tallies": tallied,
+        "now_ms": times,
+        "how": texts,
+        "reason": texts,
+    },
+    changes.Sought: {
+        "head": ids,
+        "entries_read": reads,
+        "passed": counts,
+        "now_ms": times,
+    },
+    changes.Configured: {
+        "own": st.dictionaries(words, words, max_size=5),
+        "paused": st.booleans(),
+        "learned_visibility_ms": times,
+        "deadline_ms": times,
+    },
 }
 
 
@@ -97,6 +131,8 @@ class Targets:
         build: Callable[..., Change] = kind
         if "consumer" in kind.__annotations__:
             fields = {"consumer": self.consumer, **fields}
+        if "member" in kind.__annotations__:
+            fields = {"member": self.consumer.member(b"ann"), **fields}
         return build(target=target, **fields)
 
 
@@ -113,6 +149,8 @@ def _plain(value: object) -> object:
         return value.number, value.name, value.stream.number
     if isinstance(value, Consumer):
         return value.number, value.name, value.seen_ms, value.active_ms
+    if isinstance(value, Member):
+        return _plain(value.consumer), value.user
     return value
 
 
@@ -153,7 +191,7 @@ def test_every_durable_change_has_a_form_and_a_kind_of_its_own() -> None:
 def test_changes_that_are_not_durable_are_left_out() -> None:
     targets = Targets()
     volatile = [kind for kind in EVERY if not kind.DURABLE]
-    fields = {changes.Lapsed: {"ids": (1,)}, changes.Ready: {}}
+    fields = {changes.Due: {"ids": (1,)}, changes.Ready: {}}
 
     written = encode_changes([targets.change(kind, fields[kind]) for kind in volatile])
 

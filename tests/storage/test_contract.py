@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from felixresp.engine import settle
 from felixresp.storage.base import Batch
 from felixresp.storage.memory import Deferred
 from tests.storage.house import House, JournalHouse, MemoryHouse, small
@@ -42,7 +43,7 @@ def test_what_was_durable_is_there_after_a_crash(house: House) -> None:
 
     assert house.describe() == before
     assert found.streams == 2
-    assert found.groups == 2
+    assert found.groups == 3
     assert found.entries == house.stream().length + house.stream(b"second").length
 
 
@@ -71,6 +72,8 @@ def test_work_goes_on_after_a_restart(house: House) -> None:
         house.everything()
         house.settle()
         house.crash()
+        house.resume()
+    house.commit()
     before = house.describe()
 
     house.stop()
@@ -114,15 +117,77 @@ def test_a_number_is_never_used_again(house: House) -> None:
     assert house.stream().number > first
 
 
-def test_pending_entries_are_owed_after_a_restart(house: House) -> None:
+def test_claims_are_over_after_a_crash(house: House) -> None:
     house.append(5)
     ids = house.poll(3)
     house.commit()
     house.settle()
 
     house.crash()
+    house.resume()
 
     assert list(house.group().owed_from()) == ids
+    assert [story[-1].how for story in house.group().stories.values()] == [
+        b"restart"
+    ] * 3
+
+
+def test_durable_claims_stand_after_a_crash(house: House) -> None:
+    house.configure({"durable-claims": "yes"})
+    house.append(5)
+    ids = house.poll(3, receipts=True)
+    house.extend(ids[0], ms=900)
+    house.commit()
+    house.settle()
+    before = house.describe()
+    receipts = [(id_, house.group().pending[id_].nonce) for id_ in ids]
+
+    house.crash()
+    house.resume()
+    again = settle.by_receipt(house.group(), receipts, house.now_ms)
+    house.now_ms += 950
+    later = settle.by_receipt(house.group(), receipts, house.now_ms)
+
+    assert again == ids
+    assert later == ids[1:]
+    assert house.describe() != before  # that the first one lapsed is written
+
+
+def test_what_a_start_ends_is_in_the_next_commit(house: House) -> None:
+    house.append(5)
+    house.poll(3)
+    house.commit()
+    house.settle()
+    house.crash()
+    house.resume()
+    house.commit()
+    house.settle()
+    before = house.describe()
+
+    house.crash()
+
+    assert house.describe() == before
+    assert len(house.group().owed) == 3
+
+
+def test_an_entry_in_delay_is_owed_when_its_time_comes_after_a_restart(
+    house: House,
+) -> None:
+    house.append(2)
+    first, second = house.poll(2)
+    house.nack(first, delay_ms=500)
+    house.nack(second, delay_ms=600)
+    house.commit()
+    house.settle()
+
+    house.crash()
+    house.resume()
+    early = house.poll(2)
+    house.now_ms += 500
+    house.keyspace.expire_claims(house.now_ms)
+
+    assert early == []
+    assert house.poll(2) == [first]
 
 
 def test_each_owner_has_a_higher_epoch_than_the_one_before(house: House) -> None:
@@ -153,3 +218,23 @@ def test_a_batch_under_an_old_epoch_is_refused(house: House) -> None:
 
 def test_a_store_has_room(house: House) -> None:
     assert house.store.writable()
+
+
+def test_a_claim_whose_worker_is_gone_has_its_whole_time_after_a_restart(
+    house: House,
+) -> None:
+    house.configure({"disconnect-grace-ms": "100"})
+    house.append(2)
+    (id_,) = house.poll(1, client_id=1)
+    house.disconnect(1)
+    house.learn(3000)
+    handout = house.group().pending[id_]
+    ends_ms, returns_ms = handout.deadline_ms, handout.returns_ms
+    house.commit()
+    house.settle()
+    before = house.describe()
+
+    house.crash()
+
+    assert (ends_ms, returns_ms) == (100, 3000)
+    assert house.describe() == before

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from felixresp.engine.nodes import Slice
 from tests.storage.house import JournalHouse, small
 
+consumers = st.sampled_from([b"alice", b"bob"])
 keys = st.sampled_from([b"jobs", b"jobs", b"mails"])
 places = st.floats(0, 1)
 
@@ -27,6 +28,9 @@ class StoreMachine(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp())
         self.house = JournalHouse(self.directory, small(checkpoint_bytes=4096))
         self.house.open()
+        self.house.append(9)
+        self.house.poll(5)
+        self.commit()
         self.committed: dict[str, Any] = self.house.describe()
         self.replies: list[tuple[list[bytes | Slice], bytes]] = []
 
@@ -58,9 +62,31 @@ class StoreMachine(RuleBasedStateMachine):
     def trim(self, key: bytes, length: int, whole: bool) -> None:
         self.house.trim(length, key, whole=whole)
 
-    @rule(count=st.integers(1, 8), consumer=st.sampled_from([b"alice", b"bob"]))
-    def poll(self, count: int, consumer: bytes) -> None:
-        self.house.poll(count, consumer)
+    @rule(
+        count=st.integers(1, 8),
+        consumer=consumers,
+        user=st.sampled_from([b"default", b"ann"]),
+        receipts=st.booleans(),
+        client_id=st.integers(0, 2),
+    )
+    def poll(
+        self, count: int, consumer: bytes, user: bytes, receipts: bool, client_id: int
+    ) -> None:
+        group = self.house.group()
+        self.house.pause(paused=False)
+        if not group.owed and not self.house.run(lambda: group.unread):
+            self.house.append(count)
+        self.house.poll(
+            count, consumer, user=user, receipts=receipts, client_id=client_id
+        )
+
+    @rule(client_id=st.integers(1, 2))
+    def disconnect(self, client_id: int) -> None:
+        self.house.disconnect(client_id)
+
+    @rule(consumer=consumers)
+    def read_again(self, consumer: bytes) -> None:
+        self.house.read_again(consumer)
 
     @rule(place=places)
     def ack(self, place: float) -> None:
@@ -71,13 +97,45 @@ class StoreMachine(RuleBasedStateMachine):
         pending = list(self.house.group().pending_from())
         self.house.ack(*pending[: int(place * 5)])
 
-    @rule(place=places, force=st.booleans())
-    def claim(self, place: float, force: bool) -> None:
-        self.house.claim(*self.pick(place), force=force)
+    @rule(place=places, force=st.booleans(), just_id=st.booleans())
+    def claim(self, place: float, force: bool, just_id: bool) -> None:
+        self.house.claim(*self.pick(place), force=force, just_id=just_id)
+
+    @rule(
+        place=places,
+        mode=st.sampled_from([b"SILENT", b"FAIL", b"FATAL"]),
+        delay_ms=st.sampled_from([None, 5, 10**7]),
+    )
+    def nack(self, place: float, mode: bytes, delay_ms: int | None) -> None:
+        pending = list(self.house.group().pending_from())
+        at = int(place * len(pending))
+        self.house.nack(*pending[at : at + 2], mode=mode, delay_ms=delay_ms)
+
+    @rule(most=st.integers(1, 5), ms=st.integers(1, 100_000))
+    def extend(self, most: int, ms: int) -> None:
+        pending = list(self.house.group().pending_from())
+        self.house.extend(*pending[:most], ms=ms)
 
     @rule()
     def lapse(self) -> None:
         self.house.lapse()
+
+    @rule(
+        own=st.sampled_from(
+            [
+                {"mode": "lease"},
+                {"mode": "redis"},
+                {"durable-claims": "yes"},
+                {"durable-claims": "no"},
+                {"backoff": "exponential 10 2 9000 .5"},
+                {"lapse-backoff": "fixed 700", "visibility-timeout-ms": "300"},
+                {"claims-follow": "connection", "max-attempts": "9"},
+                {"disconnect-grace-ms": "100"},
+            ]
+        )
+    )
+    def configure(self, own: dict[str, str]) -> None:
+        self.house.configure(own)
 
     @rule(most=st.integers(1, 3), discard=st.booleans())
     def handle_dead(self, most: int, discard: bool) -> None:
@@ -107,6 +165,13 @@ class StoreMachine(RuleBasedStateMachine):
             case 6:
                 ids = self.ids()
                 house.move(ids[int(place * (len(ids) - 1))] if ids else 0)
+            case 7:
+                ids = self.ids()
+                house.seek(ids[int(place * (len(ids) - 1))] if ids else 0)
+            case 8:
+                house.pause(paused=True)
+            case 9 if house.group().mode.leases:
+                house.learn(int(place * 5000) + 1)
             case _:
                 house.append(rare, key)
 
@@ -179,6 +244,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.house.describe() == self.committed
         assert found.clean or not clean
         assert self.house.keyspace.cache.bytes >= 0
+        self.house.resume()
 
 
 TestStoreMachine = StoreMachine.TestCase

@@ -1,0 +1,1 @@
+"""The sessions in the documents, run against a real server."""
