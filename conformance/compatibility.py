@@ -60,7 +60,8 @@ def _pairs(reply: Reply) -> Iterator[tuple[str, Reply]]:
 def _difference(divergence: Divergence) -> str:
     seen = [a for a in divergence.against if a != divergences.GOLDEN]
     against = f" (beside {', '.join(seen)})" if seen else ""
-    return f"- {divergence.reason}{against}"
+    mode = " (not in mode `redis`)" if divergence.mode == servers.LEASE else ""
+    return f"- {divergence.reason}{against}{mode}"
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..engine.group import Group
 from ..engine.ids import MIN_ID, EntryID, format_id
 from ..engine.members import member_named, reclaim
+from ..engine.modes import MODES
 from ..engine.nodes import decode_fields
 from ..engine.poll import poll
 from ..protocol.reply import Map, Reply
@@ -96,16 +97,13 @@ def _wait(ctx: Context, request: _Request, key: bytes, group: Group) -> Answer:
 def _group(ctx: Context, key: bytes, name: bytes) -> Group:
     """The group; of a stream that is there it is created at its start."""
     stream = ctx.keyspace.stream(ctx.client.db, key)
-    if stream is None:
-        raise no_group(key, name)
-    group = stream.group(name)
-    if group is None:
-        if ctx.again:  # it was destroyed: the destroyed one is not brought back
-            raise no_group(key, name)
-        group = ctx.keyspace.create_group(stream, name, MIN_ID, None)
-    if not group.mode.leases:
+    group = stream.group(name) if stream else None
+    if stream is None or (group is None and ctx.again):
+        raise no_group(key, name)  # a destroyed one is not brought back
+    mode = group.mode if group else MODES[ctx.settings.group_mode]
+    if not mode.leases:
         raise CommandError(NOT_LEASED)
-    return group
+    return group or ctx.keyspace.create_group(stream, name, MIN_ID, None)
 
 
 def _parse(args: Args) -> _Request:

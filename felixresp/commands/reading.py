@@ -99,16 +99,17 @@ def xreadgroup(ctx: Context, args: Args) -> Answer:
         room_bytes = group.settings.group_max_poll_bytes
         entries = _hand_out(ctx, request, group, room_bytes)
         return Streams(((keys[0], entries),)) if entries.count else _wait(ctx, request)
-    wanted: list[tuple[bytes, Group, EntryID]] = []
+    starts: list[EntryID] = []
     for key, word in zip(keys, request.ids, strict=True):
-        group = _group(ctx, key, name)
+        _find_group(ctx, key, name)
         if word in (b"$", b"+"):
             raise meaningless_id(word)
-        wanted.append((key, group, _NEW if word == b">" else entry_id(word)))
+        starts.append(_NEW if word == b">" else entry_id(word))
 
+    groups = [_group(ctx, key, name) for key in keys]
     replies: list[tuple[bytes, Reply]] = []
     read_bytes = 0
-    for key, group, after in wanted:
+    for key, group, after in zip(keys, groups, starts, strict=True):
         room_bytes = group.settings.group_max_poll_bytes - read_bytes
         if after == _NEW:
             step = partial(_hand_out, ctx, request, group, room_bytes)
@@ -138,14 +139,22 @@ def xreadgroup_plain(ctx: Context, words: Sequence[bytes]) -> Answer | Uncommon:
 
 
 def _group(ctx: Context, key: bytes, name: bytes) -> Group:
+    stream, group = _find_group(ctx, key, name)
+    return group or ctx.keyspace.create_group(stream, name, MIN_ID, None)
+
+
+def _find_group(ctx: Context, key: bytes, name: bytes) -> tuple[Stream, Group | None]:
+    """The group is None where it is to be made."""
     stream = ctx.keyspace.stream(ctx.client.db, key)
     group = stream.group(name) if stream else None
-    if group is None:
-        missing_stays = ctx.again or ctx.settings.group_auto_create != "yes"
-        if stream is None or missing_stays:
-            raise no_group_to_read(key, name)
-        group = ctx.keyspace.create_group(stream, name, MIN_ID, None)
-    return group
+    if stream is None or (group is None and not _makes_groups(ctx)):
+        raise no_group_to_read(key, name)
+    return stream, group
+
+
+def _makes_groups(ctx: Context) -> bool:
+    """A group that was destroyed is not brought back by who waited for it."""
+    return ctx.settings.group_auto_create == "yes" and not ctx.again
 
 
 def _read_from(stream: Stream, start: EntryID, count: int | None) -> Entries:

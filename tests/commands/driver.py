@@ -111,6 +111,8 @@ class FakeServer:
         for node in missing.nodes:
             if node in self.shelf:
                 node.payload, node.index = self.shelf.pop(node)
+        for group in missing.groups:
+            group.resident = True
 
 
 class Driver:

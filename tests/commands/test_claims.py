@@ -291,6 +291,30 @@ def test_an_id_given_twice_is_shown_twice(pending: Driver) -> None:
     assert pending.show("XCLAIM s g c 0 1-1 1-1 JUSTID") == ["1-1", "1-1"]
 
 
+def test_an_id_given_twice_is_claimed_twice_where_it_is_idle_enough(
+    pending: Driver,
+) -> None:
+    pending.now_ms += 10
+
+    assert pending.show("XCLAIM s g c 10 1-1 2-1 1-1 JUSTID") == ["1-1", "2-1"]
+    assert pending.show("XCLAIM s g c 0 2-1 2-1 2-1") == [entry(2)] * 3
+    assert rows(pending)[1] == ["2-1", "c", 0, 4]
+
+
+def test_autoclaim_lists_deleted_entries_however_short_they_were_idle(
+    pending: Driver,
+) -> None:
+    pending.script("XDEL s 1-1 2-1")
+
+    assert pending.show("XAUTOCLAIM s g c 99999 0 COUNT 1") == ["2-1", [], ["1-1"]]
+
+
+def test_autoclaim_leaves_a_deleted_entry_that_is_delayed(pending: Driver) -> None:
+    pending.script("XNACK s g FAIL IDS 1 1-1 DELAY 50\n XDEL s 1-1")
+
+    assert pending.show("XAUTOCLAIM s g c 99999 0") == ["0-0", [], []]
+
+
 @pytest.mark.parametrize(
     ("line", "text"),
     [

@@ -201,10 +201,13 @@ def test_a_poll_makes_no_stream(driver: Driver) -> None:
     assert driver.show("EXISTS s") == 0
 
 
-def test_a_made_group_has_the_mode_of_the_server(driver: Driver) -> None:
+def test_no_group_is_made_where_the_server_makes_those_of_mode_redis(
+    driver: Driver,
+) -> None:
     driver.script("CONFIG SET group-mode redis\nXADD s 1-1 f v")
 
     assert driver.show(LINE).startswith(NOT_LEASED)
+    assert not driver.changes
 
 
 @pytest.mark.parametrize(

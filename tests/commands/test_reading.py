@@ -318,11 +318,29 @@ def test_a_missing_group_is_made_where_the_server_is_set_to(open_house: Driver) 
     assert isinstance(open_house.changes[0], GroupCreated)
 
 
-def test_a_missing_stream_is_not_made(open_house: Driver) -> None:
-    answer = open_house.show("XREADGROUP GROUP g a STREAMS s nokey > >")
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (
+            "STREAMS s nokey > >",
+            "!NOGROUP No such key 'nokey' or consumer group 'g' in",
+        ),
+        ("STREAMS nokey >", "!NOGROUP No such key 'nokey' or consumer group 'g' in"),
+        ("STREAMS s s > bad", BAD_ID),
+        ("STREAMS s $", "!ERR The $ ID is meaningless"),
+    ],
+)
+def test_a_refused_read_makes_neither_group_nor_stream(
+    open_house: Driver, line: str, text: str
+) -> None:
+    assert open_house.show(f"XREADGROUP GROUP g a {line}").startswith(text)
+    assert not open_house.changes
 
-    assert answer.startswith("!NOGROUP No such key 'nokey' or consumer group 'g' in")
-    assert open_house.show("EXISTS nokey") == 0
+
+def test_a_group_that_is_named_twice_is_made_once(open_house: Driver) -> None:
+    answer = open_house.show("XREADGROUP GROUP g a COUNT 1 STREAMS s s > >")
+
+    assert answer == found(1) + found(2)
 
 
 def test_a_destroyed_group_is_not_brought_back_by_who_waits_for_it(

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from conformance import servers, wire
-from felixresp.commands.command import Command, Flags
+from felixresp.commands.command import Command, Flags, find
 from felixresp.commands.documentation import describe
+from felixresp.commands.errors import CommandError
 from felixresp.commands.facts import FACTS
 from felixresp.commands.table import COMMANDS
+from felixresp.protocol.reply import Error
 
+from .driver import Driver
 from .real_servers import real_servers  # noqa: F401
 
 OWN_CATEGORIES = {"consume", "manage"}
@@ -78,3 +81,19 @@ def test_a_handler_shows_the_grammar_of_its_command() -> None:
     for command in COMMANDS.values():
         if not command.subcommands and command.arity != 1:
             assert command.handler.__doc__ or command.name == b"exec"
+
+
+@pytest.mark.parametrize("request_", [[b"FOO", b"x"], [b"xgroup", b"foo"], [b"GET"]])
+def test_what_is_no_command_is_not_found(request_: list[bytes]) -> None:
+    assert find(COMMANDS, [b"XGroup", b"Seek", b"s", b"g", b"0"]).name == b"xgroup|seek"
+    with pytest.raises(CommandError):
+        find(COMMANDS, request_)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, c in COMMANDS.items() if c.subcommands and n != b"command"]
+)
+def test_a_container_alone_does_nothing(driver: Driver, name: bytes) -> None:
+    answer = COMMANDS[name].run(driver.context(), [name])
+
+    assert isinstance(answer, Error)

@@ -210,3 +210,16 @@ def test_help_lists_the_subcommands(driver: Driver) -> None:
 
     assert lines[0].startswith("XINFO <subcommand>")
     assert len(lines) == 9
+
+
+@pytest.mark.parametrize("line", ["XINFO GROUPS s", "XINFO STREAM s FULL"])
+def test_groups_that_left_memory_are_fetched_to_be_shown(
+    grouped: Driver, line: str
+) -> None:
+    wanted = grouped.show(line)
+    stream = grouped.keyspace.stream(0, b"s")
+    assert stream is not None
+    stream.groups[b"g"].resident = False
+
+    assert grouped.show(line) == wanted
+    assert [len(missing.groups) for missing in grouped.server.loaded] == [1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from felixresp.config import Settings
 from felixresp.engine.group import Group
 from felixresp.engine.keyspace import Keyspace
-from felixresp.engine.lag import entries_read_after, estimate
+from felixresp.engine.lag import entries_read_after, estimate, redis_lag
 
 
 def group_of(entries: int, read: int | None = 0) -> Group:
@@ -59,3 +59,30 @@ def test_a_known_count_goes_on_while_no_hole_lies_ahead() -> None:
     assert entries_read_after(group, [3, 5]) == 5
     group.head = 5
     assert entries_read_after(group, [6]) == 3
+
+
+def test_before_the_first_entry_the_lag_is_the_length_unless_a_hole_lies_ahead() -> (
+    None
+):
+    group = group_of(5, read=None)
+    group.head = 0
+    stream = group.stream
+
+    assert redis_lag(group) == 5
+    stream.delete([1])
+    assert redis_lag(group) == 4
+    stream.delete([3])
+    assert redis_lag(group) is None
+    stream.delete([2, 4, 5])
+    assert redis_lag(group) == 0
+
+
+def test_redis_counts_the_lag_from_what_was_read_or_estimates_it() -> None:
+    group = group_of(5, read=None)
+    group.head, group.entries_read = 2, 2
+
+    assert redis_lag(group) == 3
+    group.entries_read = None
+    assert redis_lag(group) is None
+    group.head = 5
+    assert redis_lag(group) == 0
