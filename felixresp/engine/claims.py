@@ -156,9 +156,8 @@ def learn(group: Group, min_idle_ms: int, now_ms: int) -> bool:
         if not handout.chosen:
             ends_ms = handout.returns_ms if handout.left else handout.deadline_ms
             extend_all(group, handout, ends_ms + more)
-    name = f"group {group.name!r} of stream {group.stream.key!r}"
     group.stream.keyspace.notices.append(
-        f"{name}: its clients wait {wanted} ms before they take work over: the"
+        f"{group}: its clients wait {wanted} ms before they take work over: the"
         f" visibility timeout is that now"
     )
     return True
@@ -379,8 +378,7 @@ def _tell_lapses(group: Group, entries: int, now_ms: int) -> None:
     if group.told_ms and now_ms < group.told_ms + _TELL_MS:
         return
     group.told_ms = now_ms
-    name = f"group {group.name!r} of stream {group.stream.key!r}"
     group.stream.keyspace.notices.append(
-        f"{name}: {entries} claims lapsed while their workers were connected: if"
+        f"{group}: {entries} claims lapsed while their workers were connected: if"
         f" they still work on them, raise group-visibility-timeout-ms or use XEXTEND"
     )

@@ -134,6 +134,11 @@ class Group:
         self.changed = True
         self.cut = Cut(set())
 
+    def __str__(self) -> str:
+        """As the operator is told of it; bytes that are no text are escaped."""
+        name, key = repr(self.name)[1:], repr(self.stream.key)[1:]
+        return f"group {name} of stream {key}"
+
     # --- reading
 
     @property

@@ -195,7 +195,7 @@ def _tell_full(group: Group) -> None:
     if not group.starved:
         group.starved = True
         keyspace.notices.append(
-            f"group {group.name!r} of stream {group.stream.key!r} hands out nothing:"
+            f"{group} hands out nothing:"
             f" its list of dead letters is full; XDLQ REDRIVE or XDLQ DISCARD some"
         )
 

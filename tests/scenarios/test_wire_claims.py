@@ -336,7 +336,7 @@ def test_the_operator_is_told_that_a_group_learned_its_visibility(
         line = until_said(server, "visibility timeout is that now")
 
     assert line == (
-        "felixresp: group b'workers' of stream b'jobs': its clients wait 600000 ms"
+        "felixresp: group 'workers' of stream 'jobs': its clients wait 600000 ms"
         " before they take work over: the visibility timeout is that now"
     )
 
@@ -379,4 +379,4 @@ def test_the_operator_is_told_of_claims_that_lapse_while_their_worker_is_there(
 
         line = until_said(server, "lapsed while their workers were connected")
 
-    assert "group b'workers' of stream b'jobs': 1 claims lapsed" in line
+    assert "group 'workers' of stream 'jobs': 1 claims lapsed" in line
