@@ -38,18 +38,23 @@ def measure(entries: int = 1_000_000, groups: int = 1000) -> Iterator[str]:
     gc.collect()
     gc.freeze()
     yield f"{entries} entries, {groups} groups, poll({COUNT}) + ack({COUNT})"
-    costs = []
-    for group, in_flight in zip(all_groups, IN_FLIGHT, strict=False):
-        weight = _fill(group, in_flight)
-        for other in all_groups[len(IN_FLIGHT) :]:
-            _poll(other, COUNT)  # every group has something under way
-        rounds = [_round(group) for _ in range(ROUNDS)]
-        costs.append(statistics.median(rounds))
+    busy = dict(zip(IN_FLIGHT, all_groups, strict=False))
+    weights = {size: _fill(group, size) for size, group in busy.items()}
+    for other in all_groups[len(IN_FLIGHT) :]:
+        _poll(other, COUNT)  # every group has something under way
+    rounds: dict[int, list[float]] = {size: [] for size in IN_FLIGHT}
+    for _ in range(ROUNDS):  # in turns: the machine may be faster now than then
+        for size, group in busy.items():
+            rounds[size].append(_round(group))
+    costs = {size: statistics.median(found) for size, found in rounds.items()}
+    for size, found in rounds.items():
         yield (
-            f"{in_flight} in flight: {costs[-1]:.2f} us an entry"
-            f" ({min(rounds):.2f} to {max(rounds):.2f}), {weight:.0f} bytes a claim"
+            f"{size} in flight: {costs[size]:.2f} us an entry"
+            f" ({min(found):.2f} to {max(found):.2f}),"
+            f" {weights[size]:.0f} bytes a claim"
         )
-    yield f"from {IN_FLIGHT[0]} to {IN_FLIGHT[1]} in flight: {costs[1] / costs[0]:.2f}"
+    few, many = IN_FLIGHT
+    yield f"from {few} to {many} in flight: {costs[many] / costs[few]:.2f}"
 
 
 def _fill(group: Group, in_flight: int) -> float:
