@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .changes import Appended, Deleted, StreamSet, Trimmed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _Fits = Callable[[Node, int], bool]
 
+_first = attrgetter("first")  # of a node; called in C by bisect
 _AT_ONCE_BYTES = 256 * 1024  # a longer range is read while the socket drains
 
 
@@ -493,7 +495,3 @@ class Stream:
         self.apply_trimmed(change)
         self.keyspace.changes.append(change)
         return length - self.length
-
-
-def _first(node: Node) -> EntryID:
-    return node.first
