@@ -8,9 +8,8 @@ from functools import partial
 
 from ..engine.claims import learn
 from ..engine.group import Group
-from ..engine.handouts import Consumer, Member
+from ..engine.handouts import Consumer
 from ..engine.ids import EntryID, InvalidID, format_id, parse_id
-from ..engine.members import member_named
 from ..engine.settle import ack
 from ..engine.stream import Stream
 from ..engine.takeover import ClaimOptions, autoclaim, claim
@@ -25,8 +24,8 @@ from .errors import (
     bad_min_idle,
     bad_xclaim_option,
     bad_xclaim_value,
-    no_group,
 )
+from .lookup import existing_group, find_group, member_of
 from .ranges import end_id, start_id
 from .receipts import settled_mark, standing_ids
 
@@ -40,8 +39,7 @@ _PENDING_WORDS_MAX = 9
 def xack(ctx: Context, args: Args) -> Reply:
     """XACK key group <id | receipt> [<id | receipt> ...]"""
     words = args.words
-    stream = ctx.keyspace.stream(ctx.client.db, words[1])
-    group = stream.group(words[2]) if stream else None
+    group = find_group(ctx, words[1], words[2])
     if group is None:
         return 0
     marks = [settled_mark(word) for word in words[3:]]
@@ -67,7 +65,7 @@ def xpending(ctx: Context, args: Args) -> Reply:
     """XPENDING key group [[IDLE min-idle-time] start end count [consumer]]"""
     key, name = args.bytes(), args.bytes()
     if not args:
-        return _summary(_group(ctx, key, name))
+        return _summary(existing_group(ctx, key, name))
     min_idle_ms = 0
     if len(args.words) > _PENDING_WORDS_MAX:
         raise CommandError(SYNTAX)
@@ -78,7 +76,7 @@ def xpending(ctx: Context, args: Args) -> Reply:
         raise CommandError(SYNTAX)
     start, end, count = args.bytes(), args.bytes(), args.int()
     first, last = start_id(start), end_id(end)
-    group = _group(ctx, key, name)
+    group = existing_group(ctx, key, name)
     ids = group.pending_from(first)
     if args:
         ids = _held_from(group, args.bytes(), first)
@@ -94,12 +92,12 @@ def xpending(ctx: Context, args: Args) -> Reply:
 
 def xclaim(ctx: Context, args: Args) -> Reply:
     """XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID last-id]"""  # noqa: E501
-    group = _group(ctx, args.bytes(), args.bytes())
+    group = existing_group(ctx, args.bytes(), args.bytes())
     name = args.bytes()
     min_idle_ms = max(args.int(error=bad_min_idle(b"XCLAIM")), 0)
     ids = _leading_ids(args)
     options = _claim_options(ctx, args, min_idle_ms)
-    member = _member(ctx, group, name)
+    member = member_of(ctx, group, name)
     found: list[dict[EntryID, bytes]] = []
     for some in _rounds(ids):
         where = ctx.now_ms, ctx.client.id
@@ -134,11 +132,11 @@ def xautoclaim(ctx: Context, args: Args) -> Reply:
             just_id = True
         else:
             raise CommandError(SYNTAX)
-    group = _group(ctx, key, group_name)
+    group = existing_group(ctx, key, group_name)
     if count * _COUNT_BYTES > _MEMORY_BYTES_MAX:
         raise CommandError(COUNT_TOO_HIGH)
 
-    member = _member(ctx, group, name)
+    member = member_of(ctx, group, name)
     learn(group, min_idle_ms, ctx.now_ms)
     taken = autoclaim(
         group,
@@ -155,19 +153,6 @@ def xautoclaim(ctx: Context, args: Args) -> Reply:
         _claimed(taken.polled.ids, taken.polled.entries, just_id=just_id),
         [format_id(id_) for id_ in taken.deleted],
     ]
-
-
-def _group(ctx: Context, key: bytes, name: bytes) -> Group:
-    stream = ctx.keyspace.stream(ctx.client.db, key)
-    group = stream.group(name) if stream else None
-    if group is None:
-        raise no_group(key, name)
-    return group
-
-
-def _member(ctx: Context, group: Group, name: bytes) -> Member:
-    client = ctx.client
-    return member_named(group, name, ctx.now_ms, client.id, client.user.name)
 
 
 def _summary(group: Group) -> Reply:

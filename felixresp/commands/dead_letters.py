@@ -13,7 +13,8 @@ from ..engine.ids import MAX_ID, MIN_ID, EntryID, format_id
 from ..protocol.reply import Map, Reply, Simple
 from .args import Args
 from .context import Context
-from .errors import COUNT_NOT_POSITIVE, LIMIT_NEGATIVE, SYNTAX, CommandError, no_group
+from .errors import COUNT_NOT_POSITIVE, LIMIT_NEGATIVE, SYNTAX, CommandError
+from .lookup import existing_group
 from .ranges import end_id, start_id
 
 _CAUSES = (b"attempts", b"consumer")
@@ -60,7 +61,7 @@ def list_(ctx: Context, args: Args) -> Reply:
         else:
             raise CommandError(SYNTAX)
 
-    group = _group(ctx, key, name)
+    group = existing_group(ctx, key, name)
     shown: list[Reply] = []
     for letter in group.dead_letters.between(start, end):
         if count is not None and len(shown) >= count:
@@ -73,7 +74,7 @@ def list_(ctx: Context, args: Args) -> Reply:
 
 def len_(ctx: Context, args: Args) -> Reply:
     """XDLQ LEN key group"""
-    return len(_group(ctx, args.bytes(), args.bytes()).dead_letters.listed)
+    return len(existing_group(ctx, args.bytes(), args.bytes()).dead_letters.listed)
 
 
 def redrive(ctx: Context, args: Args) -> Reply:
@@ -89,14 +90,6 @@ def discard(ctx: Context, args: Args) -> Reply:
 def help_(_ctx: Context, _args: Args) -> Reply:
     """XDLQ HELP"""
     return [Simple(line) for line in _HELP]
-
-
-def _group(ctx: Context, key: bytes, name: bytes) -> Group:
-    stream = ctx.keyspace.stream(ctx.client.db, key)
-    group = stream.group(name) if stream else None
-    if group is None:
-        raise no_group(key, name)
-    return group
 
 
 def _is_present(ctx: Context, group: Group, id_: EntryID) -> bool:
@@ -123,7 +116,7 @@ def _settle(ctx: Context, args: Args, settle: _Settle, *, needs_entry: bool) -> 
     key, name = args.bytes(), args.bytes()
     if args.peek().upper() != b"ALL":
         ids = [args.id() for _ in range(args.remaining())]
-        return ctx.in_batches(partial(settle, _group(ctx, key, name)), ids)
+        return ctx.in_batches(partial(settle, existing_group(ctx, key, name)), ids)
     args.bytes()
     reason, limit, dry_run = b"", 0, False
     while args:
@@ -138,7 +131,7 @@ def _settle(ctx: Context, args: Args, settle: _Settle, *, needs_entry: bool) -> 
             dry_run = True
         else:
             raise CommandError(SYNTAX)
-    group = _group(ctx, key, name)
+    group = existing_group(ctx, key, name)
     chosen: list[EntryID] = []
     for id_ in _with_reason(group, reason):
         if limit and len(chosen) >= limit:

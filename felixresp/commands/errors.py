@@ -87,7 +87,6 @@ INVALID_ARGUMENT_COUNT = b"ERR Invalid number of arguments specified for command
 NO_KEY_ARGUMENTS = b"ERR The command has no key arguments"
 INVALID_ARGUMENTS = b"ERR Invalid arguments specified for command"
 NO_SHUTDOWN = b"ERR No shutdown in progress."
-NO_CONFIG_FILE = b"ERR The server is running without a config file"
 
 # Streams: any ID, ranges
 INVALID_ID = b"ERR Invalid stream ID specified as stream command argument"
@@ -132,8 +131,6 @@ NEW_ID_OUTSIDE_GROUP = (
     b"ERR The > ID can be specified only when calling XREADGROUP using the GROUP "
     b"<group> <consumer> option."
 )
-MIN_IDLE_NOT_AN_INTEGER = b"ERR min-idle-time is not an integer or out of range"
-MIN_IDLE_NEGATIVE = b"ERR min-idle-time must be a positive integer"
 TIMEOUT_NOT_AN_INTEGER = b"ERR timeout is not an integer or out of range"
 TIMEOUT_NEGATIVE = b"ERR timeout is negative"
 TIMEOUT_OUT_OF_RANGE = b"ERR timeout is out of range"

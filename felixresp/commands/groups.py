@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..engine.claims import move
-from ..engine.group import Group
 from ..engine.ids import MIN_ID
 from ..engine.members import consumer_named, remove_consumer
 from ..engine.stream import Stream
@@ -16,8 +15,8 @@ from .errors import (
     XGROUP_NO_KEY,
     CommandError,
     bad_subcommand,
-    no_group_for_key,
 )
+from .lookup import managed_group, managed_stream
 from .ranges import loose_id
 
 _COMMAND = b"xgroup"
@@ -99,7 +98,7 @@ def setid(ctx: Context, args: Args) -> Reply:
             raise bad_subcommand(_COMMAND, words[1])
         entries_read = _entries_read(args)
 
-    group = _group(ctx, key, name)
+    group = managed_group(ctx, key, name)
     stream = group.stream
     head = stream.last_id if position == b"$" else loose_id(position)
     move(group, head, _bounded(stream, entries_read))
@@ -108,7 +107,7 @@ def setid(ctx: Context, args: Args) -> Reply:
 
 def destroy(ctx: Context, args: Args) -> Reply:
     """XGROUP DESTROY key group"""
-    stream = _stream(ctx, args.bytes())
+    stream = managed_stream(ctx, args.bytes())
     group = stream.group(args.bytes())
     if group is None:
         return 0
@@ -118,7 +117,7 @@ def destroy(ctx: Context, args: Args) -> Reply:
 
 def createconsumer(ctx: Context, args: Args) -> Reply:
     """XGROUP CREATECONSUMER key group consumer"""
-    group = _group(ctx, args.bytes(), args.bytes())
+    group = managed_group(ctx, args.bytes(), args.bytes())
     name = args.bytes()
     if name in group.consumers:
         return 0
@@ -129,7 +128,7 @@ def createconsumer(ctx: Context, args: Args) -> Reply:
 def delconsumer(ctx: Context, args: Args) -> Reply:
     """XGROUP DELCONSUMER key group consumer"""
     key, name = args.bytes(), args.bytes()
-    group = _group(ctx, key, name)
+    group = managed_group(ctx, key, name)
     consumer = group.consumers.get(args.bytes())
     if consumer is None:
         return 0
@@ -140,20 +139,6 @@ def delconsumer(ctx: Context, args: Args) -> Reply:
 def help_(_ctx: Context, _args: Args) -> Reply:
     """XGROUP HELP"""
     return [Simple(line) for line in _HELP]
-
-
-def _stream(ctx: Context, key: bytes) -> Stream:
-    stream = ctx.keyspace.stream(ctx.client.db, key)
-    if stream is None:
-        raise CommandError(XGROUP_NO_KEY)
-    return stream
-
-
-def _group(ctx: Context, key: bytes, name: bytes) -> Group:
-    group = _stream(ctx, key).group(name)
-    if group is None:
-        raise no_group_for_key(key, name)
-    return group
 
 
 def _entries_read(args: Args) -> int | None:

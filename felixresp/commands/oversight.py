@@ -21,14 +21,12 @@ from .errors import (
     NOT_LEASED,
     SEEK_OUTSIDE,
     SYNTAX,
-    XGROUP_NO_KEY,
     CommandError,
     bad_group_setting,
-    no_group,
-    no_group_for_key,
     unknown_group_setting,
 )
 from .glob import matches
+from .lookup import existing_group, managed_group
 
 _PREFIX = "group-"
 _FOR_NEW_GROUPS = ("group-auto-create",)
@@ -42,7 +40,7 @@ _Pair = tuple[bytes, Reply]
 
 def seek(ctx: Context, args: Args) -> Reply:
     """XGROUP SEEK key group <EARLIEST | LATEST | id | TIME unix-time-milliseconds>"""
-    group = _group(ctx, args)
+    group = managed_group(ctx, args.bytes(), args.bytes())
     head = _position(group.stream, args)
     if args:
         raise CommandError(SYNTAX)
@@ -55,13 +53,16 @@ def seek(ctx: Context, args: Args) -> Reply:
 
 def pause(ctx: Context, args: Args) -> Reply:
     """XGROUP PAUSE key group"""
-    admin.pause(_group(ctx, args), ctx.now_ms, paused=True)
+    group = managed_group(ctx, args.bytes(), args.bytes())
+    admin.pause(group, ctx.now_ms, paused=True)
     return OK
 
 
 def resume(ctx: Context, args: Args) -> Reply:
     """XGROUP RESUME key group"""
-    admin.pause(_group(ctx, args), ctx.now_ms, paused=False)
+    admin.pause(
+        managed_group(ctx, args.bytes(), args.bytes()), ctx.now_ms, paused=False
+    )
     return OK
 
 
@@ -70,7 +71,7 @@ def config(ctx: Context, args: Args) -> Reply:
     verb = args.token()
     if args.remaining() < 2 or verb not in (b"GET", b"SET"):
         raise CommandError(SYNTAX)
-    group = _group(ctx, args)
+    group = managed_group(ctx, args.bytes(), args.bytes())
     if verb == b"GET":
         return Map(tuple(_settings(group, [w.lower() for w in args.rest()])))
     if not args or args.remaining() % 2:
@@ -89,7 +90,7 @@ def config(ctx: Context, args: Args) -> Reply:
 
 def describe(ctx: Context, args: Args) -> Reply:
     """XGROUP DESCRIBE key group"""
-    group = _group(ctx, args)
+    group = managed_group(ctx, args.bytes(), args.bytes())
     ctx.at_once(partial(settle_time, group, ctx.now_ms))
     unread = ctx.at_once(lambda: group.unread)
     claimed = group.in_flight - len(group.delayed)
@@ -127,25 +128,11 @@ def xexplain(ctx: Context, args: Args) -> Reply:
         raise CommandError(SYNTAX)
     key, name = args.bytes(), args.bytes()
     id_ = entry_id(args.bytes()) if args else None
-    stream = ctx.keyspace.stream(ctx.client.db, key)
-    group = stream.group(name) if stream else None
-    if group is None:
-        raise no_group(key, name)
+    group = existing_group(ctx, key, name)
     ctx.at_once(partial(settle_time, group, ctx.now_ms))
     if id_ is None:
         return Map(tuple(_explain_cursor(ctx, group)))
     return Map(tuple(_explain_entry(ctx, group, id_)))
-
-
-def _group(ctx: Context, args: Args) -> Group:
-    key, name = args.bytes(), args.bytes()
-    stream = ctx.keyspace.stream(ctx.client.db, key)
-    if stream is None:
-        raise CommandError(XGROUP_NO_KEY)
-    group = stream.group(name)
-    if group is None:
-        raise no_group_for_key(key, name)
-    return group
 
 
 def _position(stream: Stream, args: Args) -> EntryID:

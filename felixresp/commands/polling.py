@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..engine.group import Group
 from ..engine.ids import MIN_ID, EntryID, format_id
-from ..engine.members import member_named, reclaim
+from ..engine.members import reclaim
 from ..engine.modes import MODES
 from ..engine.nodes import decode_fields
 from ..engine.poll import poll
@@ -27,6 +27,7 @@ from .errors import (
     CommandError,
     no_group,
 )
+from .lookup import member_of
 from .reading import fair_share
 from .receipts import receipt
 
@@ -50,16 +51,15 @@ def xpoll(ctx: Context, args: Args) -> Answer:
             raise CommandError(NAME_LENGTH)
     request = _parse(args)
     group = _group(ctx, key, group_name)
-    client = ctx.client
-    member = member_named(group, name, ctx.now_ms, client.id, client.user.name)
+    member = member_of(ctx, group, name)
     if request.reclaim:
-        reclaim(group, member, client.id)
+        reclaim(group, member, ctx.client.id)
     polled = poll(
         group,
         member,
         ctx.now_ms,
         count=fair_share(ctx, group, request.count),
-        client_id=client.id,
+        client_id=ctx.client.id,
         bytes_max=group.settings.group_max_poll_bytes,
         visibility_ms=request.visibility_ms,
         with_receipts=True,

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from ..engine.group import Group
-from ..engine.handouts import Member
 from ..engine.ids import MAX_ID, MIN_ID, EntryID, format_id
-from ..engine.members import member_named
 from ..engine.poll import poll
 from ..engine.stream import Stream
 from ..engine.takeover import history
@@ -35,6 +33,7 @@ from .errors import (
     no_group_to_read,
     only_xreadgroup,
 )
+from .lookup import member_of
 
 _NEW = MAX_ID  # what > means, and therefore the highest ID too, as in Redis
 _ALL = 2**63  # without COUNT
@@ -163,7 +162,7 @@ def _read_from(stream: Stream, start: EntryID, count: int | None) -> Entries:
 
 def _hand_out(ctx: Context, request: _Request, group: Group, bytes_max: int) -> Entries:
     """``>``: owed and new entries."""
-    member = _member(ctx, group, request.consumer)
+    member = member_of(ctx, group, request.consumer)
     if bytes_max <= 0:
         return Entries(0, ())
     polled = poll(
@@ -187,16 +186,11 @@ def fair_share(ctx: Context, group: Group, count: int) -> int:
     return min(count, -(-available // ctx.waiters_left))
 
 
-def _member(ctx: Context, group: Group, name: bytes) -> Member:
-    client = ctx.client
-    return member_named(group, name, ctx.now_ms, client.id, client.user.name)
-
-
 def _read_again(
     ctx: Context, request: _Request, group: Group, bytes_max: int, after: EntryID
 ) -> Entries:
     """The consumer's own claims; a deleted entry shows as its ID and nil."""
-    member = _member(ctx, group, request.consumer)
+    member = member_of(ctx, group, request.consumer)
     if bytes_max <= 0:
         return Entries(0, ())
     read = history(

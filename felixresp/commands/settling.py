@@ -29,6 +29,7 @@ from .errors import (
     bad_xnack_option,
     no_group,
 )
+from .lookup import find_group
 from .receipts import Mark, settled_mark, standing_ids
 
 _REASON_BYTES_MAX = 1024
@@ -48,7 +49,7 @@ class _Options:
 def xnack(ctx: Context, args: Args) -> Reply:
     """XNACK key group <SILENT | FAIL | FATAL> IDS numids <id | receipt> [<id | receipt> ...] [RETRYCOUNT count] [FORCE] [CONSUMER name] [DELAY ms] [REASON text]"""  # noqa: E501
     key, name, mode = args.bytes(), args.bytes(), args.token()
-    group = _find(ctx, key, name)
+    group = find_group(ctx, key, name)
     if mode not in (SILENT, FAIL, FATAL):
         raise CommandError(BAD_NACK_MODE)
     if group is None:
@@ -73,7 +74,7 @@ def xextend(ctx: Context, args: Args) -> Reply:
     """XEXTEND key group ms IDS numids <id | receipt> [<id | receipt> ...] [CONSUMER name]"""  # noqa: E501
     key, name = args.bytes(), args.bytes()
     ms = args.int()
-    group = _find(ctx, key, name)
+    group = find_group(ctx, key, name)
     if group is None:
         raise no_group(key, name)
     if not group.mode.leases:
@@ -102,11 +103,6 @@ def xextend(ctx: Context, args: Args) -> Reply:
         else:
             granted.append(extend(group, ids[0], ms, ctx.now_ms))
     return granted
-
-
-def _find(ctx: Context, key: bytes, name: bytes) -> Group | None:
-    stream = ctx.keyspace.stream(ctx.client.db, key)
-    return stream.group(name) if stream else None
 
 
 def _holder(ctx: Context, group: Group, name: bytes | None) -> Member | None:

@@ -197,15 +197,6 @@ def apply_configured(group: Group, change: Configured) -> None:
         _become_leased(group, change.deadline_ms)
 
 
-def apply_forced(group: Group, change: Forced) -> None:
-    group.touch()
-    for id_ in change.ids:
-        group.ahead.discard(id_)
-        group.dead_letters.redrive(id_)
-        group.cut.dead.add(id_)
-    group.put_back(change.ids)
-
-
 def apply_died(group: Group, change: Died) -> None:
     group.touch()
     for letter in change.letters:
@@ -216,7 +207,8 @@ def apply_died(group: Group, change: Died) -> None:
     group.finish([letter.id for letter in change.letters])
 
 
-def apply_redriven(group: Group, change: Redriven) -> None:
+def apply_put_back(group: Group, change: Forced | Redriven) -> None:
+    """In play again: dead letters leave their list."""
     group.touch()
     for id_ in change.ids:
         group.dead_letters.redrive(id_)
@@ -255,8 +247,6 @@ def apply_consumer_deleted(group: Group, change: ConsumerDeleted) -> None:
 
 def _become_plain(group: Group) -> None:
     """To mode redis: what nobody holds has no owner; claims keep theirs."""
-    for id_ in [*group.owed, *group.delayed]:
-        group.tallies[id_] = group.tally(id_)
     unowned = [*group.owed, *group.delayed]
     _let_go(group, unowned)
     group.owe(unowned)
@@ -321,9 +311,9 @@ GROUP_CHANGES: dict[type[Change], Callable[[Group, Any], object]] = {
     GroupMoved: apply_moved,
     Sought: apply_sought,
     Configured: apply_configured,
-    Forced: apply_forced,
+    Forced: apply_put_back,
     Died: apply_died,
-    Redriven: apply_redriven,
+    Redriven: apply_put_back,
     Discarded: apply_discarded,
     ConsumerCreated: apply_consumer_created,
     ConsumerDeleted: apply_consumer_deleted,

@@ -48,6 +48,12 @@ class Tally(NamedTuple):
             self.first_ms or now_ms,
         )
 
+    def undone(self) -> Tally:
+        """As if the last hand-out had not been."""
+        return Tally(
+            max(self.attempts - 1, 0), max(self.deliveries - 1, 0), self.first_ms
+        )
+
 
 class DurableDeliveries:
     """Lazy, but in a group whose claims are durable: its replies wait for them."""

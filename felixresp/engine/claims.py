@@ -106,11 +106,6 @@ def backoff_until(
     return now_ms + delay if delay else 0
 
 
-def next_deadline(group: Group) -> int | None:
-    """When the next claim lapses or the next delay ends."""
-    return group.next_deadline()
-
-
 def give_back(handout: HandOut, now_ms: int) -> None:
     """The reply never left: what it handed out is owed, and cost nothing.
 
@@ -120,11 +115,7 @@ def give_back(handout: HandOut, now_ms: int) -> None:
     ids = standing(group, handout)
     if not ids or member is None or not group.mode.leases:
         return
-    tallies = {}
-    for id_ in ids:
-        tally = group.tally(id_)
-        attempts, deliveries = tally.attempts - 1, tally.deliveries - 1
-        tallies[id_] = Tally(max(attempts, 0), max(deliveries, 0), tally.first_ms)
+    tallies = {id_: group.tally(id_).undone() for id_ in ids}
     times = handout.handed_ms, handout.began_ms, handout.deadline_ms
     group.record(Claimed(group, member, tallies, *times))
     group.record(Lapsed(group, tuple(ids), now_ms, b""))

@@ -140,8 +140,7 @@ def holds(group: Group, member: Member | None, id_: EntryID, now_ms: int) -> boo
         handout is not None
         and member is not None
         and handout.member is member
-        and group.is_claimed(id_)
-        and not is_over(group, handout, now_ms)
+        and _is_held(group, id_, now_ms)
     )
 
 
@@ -151,9 +150,13 @@ def _stands(group: Group, id_: EntryID, nonce: int, now_ms: int) -> bool:
         handout is not None
         and nonce != 0
         and handout.nonce == nonce
-        and group.is_claimed(id_)
-        and not is_over(group, handout, now_ms)
+        and _is_held(group, id_, now_ms)
     )
+
+
+def _is_held(group: Group, id_: EntryID, now_ms: int) -> bool:
+    """Whether the pending entry's claim stands, and is not due either."""
+    return group.is_claimed(id_) and not is_over(group, group.pending[id_], now_ms)
 
 
 def _may_nack(group: Group, id_: EntryID, wish: Nack, now_ms: int) -> bool:
@@ -161,9 +164,7 @@ def _may_nack(group: Group, id_: EntryID, wish: Nack, now_ms: int) -> bool:
         return holds(group, wish.holder, id_, now_ms)
     if not group.mode.leases:
         return True
-    handout = group.pending[id_]
-    held = group.is_claimed(id_) and not is_over(group, handout, now_ms)
-    return wish.mode == FATAL or held
+    return wish.mode == FATAL or _is_held(group, id_, now_ms)
 
 
 def _is_fatal(group: Group, wish: Nack, tally: Tally) -> bool:
@@ -173,14 +174,14 @@ def _is_fatal(group: Group, wish: Nack, tally: Tally) -> bool:
 
 
 def _nacked_tally(group: Group, id_: EntryID, wish: Nack) -> Tally:
-    attempts, deliveries, first_ms = group.tally(id_)
+    tally = group.tally(id_)
     if wish.retry_count is not None:
-        return Tally(wish.retry_count, wish.retry_count, first_ms)
+        return Tally(wish.retry_count, wish.retry_count, tally.first_ms)
     if wish.mode == SILENT:
-        return Tally(max(attempts - 1, 0), max(deliveries - 1, 0), first_ms)
+        return tally.undone()
     if wish.mode == FATAL and not group.mode.leases:
-        return Tally(attempts, COUNT_MAX, first_ms)
-    return Tally(attempts, deliveries, first_ms)
+        return Tally(tally.attempts, COUNT_MAX, tally.first_ms)
+    return tally
 
 
 def _bury(group: Group, dead: dict[EntryID, Tally], wish: Nack, now_ms: int) -> None:

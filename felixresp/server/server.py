@@ -30,6 +30,7 @@ from ..commands.context import (
     Shutdown,
 )
 from ..commands.dispatch import dispatch
+from ..commands.errors import UNBLOCKED
 from ..commands.table import COMMANDS
 from ..config import Settings
 from ..engine.changes import Change, Renamed
@@ -53,7 +54,6 @@ from .users_file import open_users
 
 _COLD_READS_MAX = 1000  # times one request may be dispatched again
 _STOP_S = 5.0  # how long a clean stop waits for replies to become durable
-_UNBLOCKED = Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK")
 _INTERNAL_ERROR = Error(b"ERR internal error")
 
 
@@ -478,7 +478,7 @@ class Server:
         if connection is None or waiter is None:
             return False
         self.waiters.remove(waiter)
-        connection.reply(_UNBLOCKED if error else waiter.timeout)
+        connection.reply(Error(UNBLOCKED) if error else waiter.timeout)
         connection.resume()
         return True
 

@@ -9,7 +9,7 @@ could not be written is kept, and written again later.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from threading import Event, Thread
 
@@ -25,8 +25,6 @@ from .records import State
 
 _SLICE = 400  # records that are read at once: about a millisecond
 _PAUSE_S = 0.001
-
-Read = Callable[[Stream, Iterable[Node]], None]
 
 
 class Checkpoint:

@@ -102,11 +102,6 @@ def entry_key(stream: int, group: int, id_: EntryID) -> bytes:
     return _GROUP_PLACE.pack(stream, group, id_ >> 64, id_ & SEQ_MAX)
 
 
-def split_group_key(key: bytes) -> tuple[int, bytes]:
-    """The group's number, and what follows it in the key."""
-    return _NUMBER.unpack_from(key, 8)[0], key[16:]
-
-
 # --- the store
 
 

@@ -10,6 +10,7 @@ from felixresp.engine.changes import Configured, Sought
 from felixresp.protocol.encoder import encode
 
 from .driver import NOW_MS, Driver, FakeClient
+from .held import explained, pairs, read_some, readable
 
 BAD_ID = "!ERR Invalid stream ID specified as stream command argument"
 NOT_INTEGER = "!ERR value is not an integer or out of range"
@@ -26,34 +27,12 @@ VISIBILITY_MS = 30_000
 @pytest.fixture
 def pending(driver: Driver) -> Driver:
     """Of the entries 1 to 4 of s, a holds 1 and 2, b holds 3; 4 is new."""
-    for number in (1, 2, 3, 4):
-        driver.script(f"XADD s {number}-1 f {number}")
-    driver.script(
-        """
-        XGROUP CREATE s g 0
-        XREADGROUP GROUP g a COUNT 2 STREAMS s >
-        XREADGROUP GROUP g b COUNT 1 STREAMS s >
-        SET str x
-        """
-    )
+    read_some(driver)
     return driver
-
-
-def pairs(flat: Any) -> dict[str, Any]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def described(driver: Driver) -> dict[str, Any]:
     return pairs(driver.show("XGROUP DESCRIBE s g"))
-
-
-def explained(driver: Driver, words: str = "1-1") -> dict[str, Any]:
-    return pairs(driver.show(f"XEXPLAIN s g {words}"))
-
-
-def readable(driver: Driver) -> list[str]:
-    answer: Any = driver.show("XREADGROUP GROUP g c STREAMS s >")
-    return [id_ for id_, _ in answer[0][1]] if isinstance(answer[0], list) else []
 
 
 # --- SEEK

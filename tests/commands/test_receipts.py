@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from .driver import Driver
+from .held import explained, poll_some, polled, readable, rows
 
 BAD_ID = "!ERR Invalid stream ID specified as stream command argument"
 FORGED = "1-1:0123456789abcdef"
@@ -16,30 +15,7 @@ VISIBILITY_MS = 30_000
 @pytest.fixture
 def receipts(driver: Driver) -> dict[str, str]:
     """Of the entries 1 to 4 of s, a holds 1 and 2, b holds 3: the receipts by ID."""
-    for number in (1, 2, 3, 4):
-        driver.script(f"XADD s {number}-1 f {number}")
-    driver.script("XGROUP CREATE s g 0")
-    return polled(driver, "a", 2) | polled(driver, "b", 1)
-
-
-def polled(driver: Driver, name: str, count: int) -> dict[str, str]:
-    answer = driver.show(f"XPOLL s g {name} COUNT {count}")
-    return {id_: meta[3] for id_, _, meta in answer}
-
-
-def rows(driver: Driver) -> dict[str, Any]:
-    """XPENDING: holder, idle and deliveries by ID."""
-    return {row[0]: row[1:] for row in driver.show("XPENDING s g - + 10")}
-
-
-def explained(driver: Driver, id_: str = "1-1") -> dict[str, Any]:
-    flat = driver.show(f"XEXPLAIN s g {id_}")
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-def readable(driver: Driver) -> list[str]:
-    answer: Any = driver.show("XREADGROUP GROUP g c STREAMS s >")
-    return [id_ for id_, _ in answer[0][1]]
+    return poll_some(driver)
 
 
 def test_a_receipt_acks_and_nacks_its_own_claim(

@@ -9,6 +9,7 @@ import pytest
 from felixresp.engine.changes import Extended
 
 from .driver import NOW_MS, Driver, FakeClient
+from .held import explained, poll_some, read_some, readable, rows
 
 BAD_ID = "!ERR Invalid stream ID specified as stream command argument"
 NOT_INTEGER = "!ERR value is not an integer or out of range"
@@ -31,46 +32,14 @@ VISIBILITY_MAX_MS = 43_200_000
 @pytest.fixture
 def pending(driver: Driver) -> Driver:
     """Of the entries 1 to 4 of s, a holds 1 and 2, b holds 3; 4 is new."""
-    for number in (1, 2, 3, 4):
-        driver.script(f"XADD s {number}-1 f {number}")
-    driver.script(
-        """
-        XGROUP CREATE s g 0
-        XREADGROUP GROUP g a COUNT 2 STREAMS s >
-        XREADGROUP GROUP g b COUNT 1 STREAMS s >
-        SET str x
-        """
-    )
+    read_some(driver)
     return driver
 
 
 @pytest.fixture
 def receipts(driver: Driver) -> dict[str, str]:
     """The same, but handed out by XPOLL; the receipts by ID."""
-    for number in (1, 2, 3, 4):
-        driver.script(f"XADD s {number}-1 f {number}")
-    driver.script("XGROUP CREATE s g 0\n SET str x")
-    return polled(driver, "a", 2) | polled(driver, "b", 1)
-
-
-def polled(driver: Driver, name: str, count: int) -> dict[str, str]:
-    answer = driver.show(f"XPOLL s g {name} COUNT {count}")
-    return {id_: meta[3] for id_, _, meta in answer}
-
-
-def rows(driver: Driver) -> dict[str, Any]:
-    """XPENDING: holder, idle and deliveries by ID."""
-    return {row[0]: row[1:] for row in driver.show("XPENDING s g - + 10")}
-
-
-def explained(driver: Driver, id_: str = "1-1") -> dict[str, Any]:
-    flat = driver.show(f"XEXPLAIN s g {id_}")
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-def readable(driver: Driver) -> list[str]:
-    answer: Any = driver.show("XREADGROUP GROUP g c STREAMS s >")
-    return [id_ for id_, _ in answer[0][1]] if isinstance(answer, list) else []
+    return poll_some(driver)
 
 
 def listed(driver: Driver) -> list[list[Any]]:

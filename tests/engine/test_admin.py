@@ -7,7 +7,6 @@ import pytest
 from felixresp.config import InvalidSetting
 from felixresp.engine import admin
 from felixresp.engine.changes import Configured
-from felixresp.engine.claims import next_deadline
 from felixresp.engine.settle import FATAL
 from tests.scenarios.world import VISIBILITY_MS, World
 
@@ -25,7 +24,7 @@ def test_a_seek_voids_claims_delays_counts_reservations_and_finished_ranges() ->
 
     group = world.group
     assert not any((group.pending, group.owed, group.delayed, group.reserved))
-    assert next_deadline(group) is None
+    assert group.next_deadline() is None
     assert group.lag == 6
     assert world.ack(receipt) == 0
     assert world.poll(b"bob") == [1, 2, 3, 4, 5, 6]
@@ -115,7 +114,7 @@ def test_a_groups_own_setting_goes_before_the_servers_and_the_rest_follows_it() 
     world.settings.group_max_in_flight = 2
 
     assert world.poll() == [1, 2]
-    assert next_deadline(world.group) == 50
+    assert world.group.next_deadline() == 50
 
 
 def test_settings_affect_later_claims_only() -> None:
@@ -123,9 +122,9 @@ def test_settings_affect_later_claims_only() -> None:
     world.poll(count=1)
     world.configure(visibility_timeout_ms=50)
 
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     world.poll()
-    assert next_deadline(world.group) == 50
+    assert world.group.next_deadline() == 50
 
 
 def test_own_settings_add_up_and_outlive_a_crash() -> None:

@@ -35,7 +35,7 @@ def test_claims_on_evicted_entries_lapse_once_their_nodes_are_back() -> None:
     with pytest.raises(NotResident) as missing:
         world.fire_timer()
     assert world.changes() == []
-    assert claims.next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     for node in missing.value.nodes:
         world.keyspace.cache.load(node, *store[node])
     world.fire_timer()
@@ -117,7 +117,7 @@ def test_a_longer_min_idle_lifts_the_visibility_also_of_standing_claims() -> Non
     world.at(10)
     world.poll(count=1)
 
-    assert claims.next_deadline(world.group) == 600_000
+    assert world.group.next_deadline() == 600_000
     world.at(599_999)
     world.fire_timer()
     assert world.owed == []

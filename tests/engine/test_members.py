@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from felixresp.engine.claims import next_deadline
 from tests.scenarios.world import VISIBILITY_MS, World
 
 DAY_MS = 86_400_000
@@ -17,7 +16,7 @@ def test_without_a_grace_a_closed_connection_changes_no_deadline() -> None:
 
     world.detach(7)
 
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
 
 
 def test_a_grace_counts_from_the_last_connection() -> None:
@@ -25,7 +24,7 @@ def test_a_grace_counts_from_the_last_connection() -> None:
     world.poll(b"alice", client=7)
     world.poll(b"alice", client=8)
     world.detach(7)
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     world.at(50)
 
     world.detach(8)
@@ -43,7 +42,7 @@ def test_a_grace_makes_no_claim_longer() -> None:
 
     world.detach(7)
 
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
 
 
 def test_a_member_that_is_back_within_the_grace_has_its_time_again() -> None:
@@ -54,9 +53,9 @@ def test_a_member_that_is_back_within_the_grace_has_its_time_again() -> None:
 
     world.poll(b"alice", client=8)
 
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     world.detach(8)
-    assert next_deadline(world.group) == 199
+    assert world.group.next_deadline() == 199
 
 
 def test_another_users_connection_does_not_count_for_the_name() -> None:
@@ -66,7 +65,7 @@ def test_another_users_connection_does_not_count_for_the_name() -> None:
 
     world.poll(b"alice", client=8, user=b"other")
 
-    assert next_deadline(world.group) == 100
+    assert world.group.next_deadline() == 100
 
 
 @pytest.mark.parametrize("verb", [World.history, World.autoclaim, World.claim])
@@ -154,9 +153,9 @@ def test_a_heartbeat_brings_a_claim_back_to_its_full_time() -> None:
 
     world.extend(receipt, 700)
 
-    assert next_deadline(world.group) == 750
+    assert world.group.next_deadline() == 750
     world.poll(b"alice", client=8)
-    assert next_deadline(world.group) == 750
+    assert world.group.next_deadline() == 750
 
 
 def test_a_lapse_under_an_open_connection_is_counted_and_told_once_a_minute() -> None:
@@ -222,7 +221,7 @@ def test_a_reserved_entry_keeps_its_old_deadline_until_it_is_handed_out() -> Non
 
     world.poll(b"alice", count=1, client=2, reclaim=True)
 
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     assert world.state(2) == b"reserved"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from felixresp.engine.claims import next_deadline
 from felixresp.engine.errors import WrongMode
 from felixresp.engine.settle import FAIL, FATAL, SILENT
 from tests.scenarios.world import VISIBILITY_MS, World
@@ -23,7 +22,7 @@ def test_in_mode_redis_claims_never_lapse() -> None:
 
     world.run_to(LONG_MS)
 
-    assert next_deadline(world.group) is None
+    assert world.group.next_deadline() is None
     assert world.poll(b"bob") == world.owed == []
     assert world.history(b"alice") == [1, 2]
 
@@ -205,7 +204,7 @@ def test_to_mode_redis_claims_keep_owners_and_the_rest_has_none(crashed: bool) -
     assert world.history(b"alice") == [1]
     assert world.dead == [5]
     assert world.group.dead_letters.redriven == {}
-    assert next_deadline(world.group) is None
+    assert world.group.next_deadline() is None
     assert world.poll(b"bob") == [7]
     assert world.autoclaim(b"bob", LONG_MS) == [2, 3, 4]
 
@@ -268,7 +267,7 @@ def test_a_mode_that_a_group_has_already_changes_no_claim() -> None:
 
     world.configure(mode="lease")
 
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
 
 
 def test_in_mode_redis_what_stands_above_a_head_that_went_back_is_new_again() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from felixresp.engine.claims import next_deadline
 from tests.scenarios.world import VISIBILITY_MS, World
 
 
@@ -45,7 +44,7 @@ def test_durable_claims_stand_after_a_crash() -> None:
     world.crash()
 
     assert world.poll(b"bob") == [2]
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     assert world.ack(receipt) == 1
 
 
@@ -82,7 +81,7 @@ def test_restored_claims_that_follow_connections_get_one_visibility_timeout() ->
 
     world.restart()
 
-    assert next_deadline(world.group) == 70_000 + VISIBILITY_MS
+    assert world.group.next_deadline() == 70_000 + VISIBILITY_MS
     assert world.poll(b"bob", client=8) == []
     world.run_to(70_000 + VISIBILITY_MS)
     assert world.poll(b"bob", client=8) == [1]
@@ -104,7 +103,7 @@ def test_a_restored_claim_is_not_cut_short_when_its_holder_asks_again(
 
     assert again(world) == [1]
 
-    assert next_deadline(world.group) == 50 * VISIBILITY_MS
+    assert world.group.next_deadline() == 50 * VISIBILITY_MS
 
 
 def test_a_clock_that_went_back_keeps_no_claim_and_no_delay_too_long() -> None:
@@ -117,7 +116,7 @@ def test_a_clock_that_went_back_keeps_no_claim_and_no_delay_too_long() -> None:
 
     world.restart()
 
-    assert next_deadline(world.group) == 5007
+    assert world.group.next_deadline() == 5007
     world.run_to(5007)
     assert world.owed == [1, 2]
 
@@ -160,7 +159,7 @@ def test_a_restart_twice_changes_nothing_more() -> None:
     world.restart()
     world.restart()
 
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     assert world.ack(receipt) == 1
 
 
@@ -183,7 +182,7 @@ def test_a_claim_is_not_cut_short_by_the_grace_when_the_server_stops() -> None:
     world.restart()
 
     assert world.poll(b"bob") == []
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
 
 
 def test_unused_consumers_are_looked_for_after_a_restart_too() -> None:

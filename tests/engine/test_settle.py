@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from felixresp.engine.changes import Died, Extended, HandedBack
-from felixresp.engine.claims import next_deadline
 from felixresp.engine.settle import FAIL, FATAL, SILENT
 from tests.scenarios.world import VISIBILITY_MS, World
 
@@ -37,7 +36,7 @@ def test_a_fatal_nack_takes_delayed_and_owed_entries_too() -> None:
     assert world.dead == [1, 2]
     assert world.letter(1).consumer == b"alice"
     assert world.cursor == 2
-    assert next_deadline(world.group) is None
+    assert world.group.next_deadline() is None
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -225,7 +224,7 @@ def test_an_extension_of_one_entry_leaves_the_rest_of_its_hand_out() -> None:
 
     world.extend(receipts[1], 5000)
 
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     world.run_to(VISIBILITY_MS)
     assert world.owed == [1, 3]
     assert world.ack(receipts[1]) == 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from felixresp.engine import claims, takeover
+from felixresp.engine import takeover
 from felixresp.engine.changes import COUNT_MAX
 from tests.scenarios.world import VISIBILITY_MS, World
 
@@ -142,7 +142,7 @@ def test_a_member_keeps_what_it_claims_for_itself_at_no_cost() -> None:
 
     assert world.claim(b"alice", 1) == [1]
     assert world.attempts(1) == 1
-    assert claims.next_deadline(world.group) == 2 * VISIBILITY_MS - 1
+    assert world.group.next_deadline() == 2 * VISIBILITY_MS - 1
 
 
 def test_a_member_pays_for_what_it_lost_by_a_lapse() -> None:
@@ -193,7 +193,7 @@ def test_history_rearms_the_deadline() -> None:
 
     world.history(b"alice")
 
-    assert claims.next_deadline(world.group) == 900 + VISIBILITY_MS
+    assert world.group.next_deadline() == 900 + VISIBILITY_MS
 
 
 def test_a_heartbeat_from_another_connection_makes_no_reread_cost() -> None:

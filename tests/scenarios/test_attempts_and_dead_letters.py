@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from felixresp.engine import claims
 from felixresp.engine.settle import FATAL, SILENT
 from tests.scenarios.world import VISIBILITY_MS, World
 
@@ -260,7 +259,7 @@ def test_an_ack_of_a_dead_letter_with_cause_attempts_takes_it_off_the_list() -> 
     assert world.ack(1) == 1
     assert world.dead == [2]
     assert world.ack(1) == 0
-    assert claims.next_deadline(world.group) is None
+    assert world.group.next_deadline() is None
 
 
 def test_an_ack_of_a_dead_letter_after_fatal_answers_0_and_leaves_it_listed() -> None:

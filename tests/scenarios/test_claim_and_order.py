@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from felixresp.engine import claims
 from felixresp.engine.settle import FATAL, SILENT
 from tests.scenarios.world import VISIBILITY_MS, World
 
@@ -126,11 +125,11 @@ def test_every_way_of_ending_a_claim_removes_its_deadline() -> None:
     for how, end in ends.items():
         world = World(entries=1)
         world.poll()
-        assert claims.next_deadline(world.group) == VISIBILITY_MS
+        assert world.group.next_deadline() == VISIBILITY_MS
 
         end(world)
 
-        assert claims.next_deadline(world.group) is None, how
+        assert world.group.next_deadline() is None, how
 
 
 def test_a_claim_taken_over_leaves_only_the_new_deadline() -> None:
@@ -140,7 +139,7 @@ def test_a_claim_taken_over_leaves_only_the_new_deadline() -> None:
 
     world.claim(b"bob", 1)
 
-    assert claims.next_deadline(world.group) == 600 + VISIBILITY_MS
+    assert world.group.next_deadline() == 600 + VISIBILITY_MS
 
 
 def test_a_delayed_nack_leaves_only_the_end_of_the_delay() -> None:
@@ -149,9 +148,9 @@ def test_a_delayed_nack_leaves_only_the_end_of_the_delay() -> None:
 
     world.nack(1, delay_ms=7)
 
-    assert claims.next_deadline(world.group) == 7
+    assert world.group.next_deadline() == 7
     world.run_to(7)
-    assert claims.next_deadline(world.group) is None
+    assert world.group.next_deadline() is None
 
 
 def test_a_polls_own_visibility_overrides_the_default() -> None:
@@ -197,9 +196,9 @@ def test_the_next_deadline_is_the_earliest_one() -> None:
         world.at(now_ms)
         world.poll(count=1)
 
-    assert claims.next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     world.ack(1)
-    assert claims.next_deadline(world.group) == VISIBILITY_MS + 10
+    assert world.group.next_deadline() == VISIBILITY_MS + 10
     assert (world.keyspace.next_deadline() or 0) <= VISIBILITY_MS + 10
 
 
@@ -210,11 +209,11 @@ def test_a_visibility_changed_later_does_not_move_a_standing_claim() -> None:
     world.settings.group_visibility_timeout_ms = 50
     world.poll(count=1)
 
-    assert claims.next_deadline(world.group) == 50
+    assert world.group.next_deadline() == 50
     world.at(50)
     assert world.poll(b"bob") == [2]
     world.ack(2)
-    assert claims.next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
 
 
 def test_a_hundred_entries_of_a_killed_worker_go_to_the_waiter_at_the_deadline() -> (

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from felixresp.engine.claims import next_deadline
 from felixresp.engine.settle import FATAL, SILENT
 from tests.scenarios.world import VISIBILITY_MS, World
 
@@ -64,7 +63,7 @@ def test_extend_by_another_consumer_is_refused() -> None:
     world.poll(b"bob")
 
     assert world.extend(1, 5000, consumer=b"bob") == 0
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
 
 
 def test_a_delayed_nack_is_not_early_and_holds_a_place_under_the_cap() -> None:
@@ -89,7 +88,7 @@ def test_a_delayed_entry_cannot_be_extended_or_reclaimed_and_is_not_history() ->
     assert world.extend(receipt, 5000) == 0
     assert world.poll(b"alice", client=2, reclaim=True) == []
     assert world.history(b"alice", client=1) == []
-    assert next_deadline(world.group) == 500
+    assert world.group.next_deadline() == 500
 
 
 def test_backoff_follows_the_groups_policy_with_its_cap() -> None:
@@ -100,7 +99,7 @@ def test_backoff_follows_the_groups_policy_with_its_cap() -> None:
     for _ in range(4):
         assert world.poll() == [1]
         world.nack(1)
-        delays.append((next_deadline(world.group) or 0) - world.now_ms)
+        delays.append((world.group.next_deadline() or 0) - world.now_ms)
         world.run_to(world.now_ms + delays[-1])
 
     assert delays == [100, 200, 300, 300]
@@ -115,7 +114,7 @@ def test_a_delay_that_the_nack_asks_for_goes_before_the_groups_policy() -> None:
     world.nack(2, delay_ms=7)
 
     assert world.owed == [1]
-    assert next_deadline(world.group) == 7
+    assert world.group.next_deadline() == 7
 
 
 def test_a_silent_nack_is_not_delayed_by_the_groups_policy() -> None:
@@ -170,10 +169,10 @@ def test_values_over_the_cap_are_capped_and_the_grant_is_reported() -> None:
     world = World(entries=2, group_max_visibility_ms=5000)
 
     world.poll(count=1, visibility_ms=10**9)
-    assert next_deadline(world.group) == 5000
+    assert world.group.next_deadline() == 5000
     assert world.extend(world.receipt(1), 10**9) == 5000
     world.nack(1, delay_ms=10**9)
-    assert next_deadline(world.group) == 5000
+    assert world.group.next_deadline() == 5000
 
 
 def test_the_cap_is_never_below_the_visibility_timeout() -> None:
@@ -194,7 +193,7 @@ def test_a_members_own_claim_of_what_it_holds_costs_no_attempt() -> None:
         assert world.claim(b"alice", 1, just_id=True) == [1]
 
     assert world.attempts(1) == 1
-    assert next_deadline(world.group) == 2700 + VISIBILITY_MS
+    assert world.group.next_deadline() == 2700 + VISIBILITY_MS
     assert world.ack(receipt) == 1
 
 

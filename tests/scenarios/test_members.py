@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from felixresp.engine.claims import next_deadline
 from tests.scenarios.world import VISIBILITY_MS, World
 
 
@@ -94,7 +93,7 @@ def test_a_reservation_lifts_when_its_connection_closes_and_the_claim_stands() -
     world.detach(2)
 
     assert world.state(2) == b"claimed"
-    assert next_deadline(world.group) == VISIBILITY_MS
+    assert world.group.next_deadline() == VISIBILITY_MS
     assert world.poll(b"alice", client=3, reclaim=True) == [1, 2]
 
 

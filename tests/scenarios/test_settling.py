@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from felixresp.engine.claims import next_deadline
 from felixresp.engine.settle import FAIL, FATAL, SILENT
 from tests.scenarios.world import VISIBILITY_MS, World
 
@@ -148,7 +147,7 @@ def test_a_receipt_from_before_a_redelivery_is_refused_by_ack_nack_and_extend() 
         assert world.nack(stale, mode=mode) == 0
 
     assert world.changes() == []
-    assert next_deadline(world.group) == 2 * VISIBILITY_MS
+    assert world.group.next_deadline() == 2 * VISIBILITY_MS
     assert world.ack(world.receipt(1)) == 1
 
 
